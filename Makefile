@@ -49,7 +49,7 @@ memory: build
 	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)
 
 kills: build
-	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/test_kills.py
+	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/broker/test_kills.py
 
 differential: build
 	$(BIN)/python -m tests.differential --scripts $(or $(SCRIPTS),1000)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.contest import Contest, Side, speed_test
 from pyengine._engine.rocketmq.broker import commit_log_record as record
-from pyengine.rocketmq.commit_log import FileLog
+from pyengine.rocketmq.broker.commit_log import FileLog
 
 MESSAGES = 2_000
 HOST = bytes(8)

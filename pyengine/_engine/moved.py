@@ -1,4 +1,4 @@
-"""Where the modules are that pickles and programs of 0.1.0 name: a pickle finds a class by the module that had it."""
+"""Modules that were moved go on under their earlier names: a pickle finds a class by the module that had it then."""
 
 from __future__ import annotations
 
@@ -53,28 +53,42 @@ WINGS = {
 
 
 class MovedModules(MetaPathFinder, Loader):
-    """An import of a module's former name in one package gives the module itself; asked last of all finders."""
+    """An import by the name that a module had gives the module, asked before a package's own folder is."""
 
-    def __init__(self, package: str, modules: Mapping[str, str]) -> None:
-        self._package = package
-        self._modules = modules  # former name -> today's, both below the package
+    def __init__(self) -> None:
+        self.modules: dict[str, str] = {}  # full name that a module had -> full name that it has
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The module's spec, None for any other name."""
-        package, _, name = fullname.rpartition(".")
-        return ModuleSpec(fullname, self) if package == self._package and name in self._modules else None
+        return ModuleSpec(fullname, self) if fullname in self.modules else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put today's module in the place of the one that the import has made."""
-        name = module.__name__.rpartition(".")[2]
-        sys.modules[module.__name__] = importlib.import_module(f"{self._package}.{self._modules[name]}")
+        """Have the import give the module that has another name now, not a second one."""
+        name = module.__name__
+        sys.modules[name] = importlib.import_module(self.modules[name])
+
+
+_moved = MovedModules()
+
+
+def import_by_earlier_names(package: str, modules: Mapping[str, str]) -> None:
+    """Let a package's modules be imported by their earlier names too, relative to it: name that each had -> has.
+
+    Called at the end of the package's ``__init__``; a name that the package has itself, as of a function, stays.
+    """
+    for old, new in modules.items():
+        if hasattr(sys.modules[package], old):
+            sys.modules[f"{package}.{old}"] = importlib.import_module(f"{package}.{new}")
+        else:
+            _moved.modules[f"{package}.{old}"] = f"{package}.{new}"
 
 
 def register() -> None:
     """Let pickles of 0.1.0 find what they name. Called once, when ``pyengine`` is imported."""
-    sys.meta_path.append(MovedModules(PACKAGE, MODULES))
+    sys.meta_path.insert(0, _moved)
+    _moved.modules |= {f"{PACKAGE}.{old}": f"{PACKAGE}.{new}" for old, new in MODULES.items()}
     for wing, (room, names) in WINGS.items():
         source = importlib.import_module(f"{PACKAGE}.{room}")
         vars(importlib.import_module(f"{PACKAGE}.{wing}")).update({name: vars(source)[name] for name in names})

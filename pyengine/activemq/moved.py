@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from types import ModuleType
 
-from pyengine._engine.moved import MovedModules
+from pyengine._engine.moved import import_by_earlier_names
 
 PACKAGE = "pyengine.activemq"
 MODULES = {  # module of 0.1.0 -> package and module
@@ -58,7 +58,7 @@ def former(name: str) -> ModuleType:
 
 def register() -> None:
     """Let the former names be found. Called once, when ``pyengine.activemq`` is imported."""
-    sys.meta_path.append(MovedModules(PACKAGE, MODULES))
+    import_by_earlier_names(PACKAGE, MODULES)
     vars(sys.modules[PACKAGE])["__getattr__"] = former
     for package, module in PACKAGES.items():
         source = importlib.import_module(f"{PACKAGE}.{module}")

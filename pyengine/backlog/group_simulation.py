@@ -20,8 +20,8 @@ from pyengine.backlog.findings import Said, say
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.simulate import NS, Script, Simulation, Workload
 from pyengine.errors import InvalidMessageError
-from pyengine.rocketmq.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues
-from pyengine.rocketmq.parameters import java_name
+from pyengine.rocketmq.consumer.parameters import java_name
+from pyengine.rocketmq.tables.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues
 from pyengine.topology.checked import Checked, check_arguments, refuse_if
 from pyengine.topology.limits import Problem
 

@@ -13,7 +13,7 @@ from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient, par
 from pyengine.backlog.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
 from pyengine.backlog.simulate import PULLS, Distribution, SimulatedConsumer, Variant, Workload, pulling
 from pyengine.errors import AllocationError, counted
-from pyengine.rocketmq.allocation import named_strategy
+from pyengine.rocketmq.tables.allocation import named_strategy
 from pyengine.topology import Policy
 from pyengine.topology.policy_tables import read_policy
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table

@@ -24,8 +24,8 @@ from pyengine.rocketmq import (
     Move,
     allocate_topics,
 )
-from pyengine.rocketmq.allocation import Strategy, named_strategy
-from pyengine.rocketmq.topic_list import queues_in, read_queues
+from pyengine.rocketmq.broker.topic_list import queues_in, read_queues
+from pyengine.rocketmq.tables.allocation import Strategy, named_strategy
 
 SHOWN = 20
 NEARBY = "MACHINE_ROOM_NEARBY"

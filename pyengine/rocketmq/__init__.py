@@ -2,6 +2,7 @@
 
 from pyengine._engine.closed_enums import close
 from pyengine._engine.java.hashing import hash_code, tags_code
+from pyengine._engine.moved import import_by_earlier_names
 from pyengine._engine.rocketmq.broker.consume_lag import LastConsume
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.rocketmq.client.offset_table import ControllableOffset
@@ -16,8 +17,42 @@ from pyengine.errors import (
     RemotingError,
     RemotingTimeoutError,
 )
-from pyengine.rocketmq.acl import SessionCredentials
-from pyengine.rocketmq.allocation import (
+from pyengine.rocketmq.broker.broker import Broker
+from pyengine.rocketmq.consumer.consume_stats import ConsumeStats, OffsetWrapper, consume_stats
+from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
+from pyengine.rocketmq.consumer.listener import (
+    ConsumeConcurrentlyContext,
+    ConsumeConcurrentlyStatus,
+    ConsumeOrderlyContext,
+    ConsumeOrderlyStatus,
+    MessageListenerConcurrently,
+    MessageListenerOrderly,
+    MessageQueueListener,
+)
+from pyengine.rocketmq.consumer.local_offset_store import LocalFileOffsetStore
+from pyengine.rocketmq.consumer.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
+from pyengine.rocketmq.consumer.parameters import ClientConfig, ConsumerParameters
+from pyengine.rocketmq.consumer.push_consumer import DefaultMQPushConsumer
+from pyengine.rocketmq.consumer.record_worker import RecordWorker, TopicPartition
+from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo
+from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topic
+from pyengine.rocketmq.moved import MODULES
+from pyengine.rocketmq.remoting.acl import SessionCredentials
+from pyengine.rocketmq.remoting.cluster import Cluster
+from pyengine.rocketmq.remoting.mq_client_api import (
+    ConsumeFromWhere,
+    MessageModel,
+    MQClientAPI,
+    PullMessageRequest,
+    PullResult,
+    PullStatus,
+    SendResult,
+    SendStatus,
+    SubscriptionData,
+)
+from pyengine.rocketmq.remoting.producer import Producer
+from pyengine.rocketmq.subscription import MessageSelector, build_subscription, sql, tag
+from pyengine.rocketmq.tables.allocation import (
     AllocateMachineRoomNearby,
     AllocateMessageQueueAveragely,
     AllocateMessageQueueAveragelyByCircle,
@@ -31,42 +66,10 @@ from pyengine.rocketmq.allocation import (
     sort_client_ids,
     sort_queues,
 )
-from pyengine.rocketmq.broker import Broker
-from pyengine.rocketmq.cluster import Cluster
-from pyengine.rocketmq.consume_stats import ConsumeStats, OffsetWrapper, consume_stats
-from pyengine.rocketmq.consume_status import ConsumeStatus
-from pyengine.rocketmq.listener import (
-    ConsumeConcurrentlyContext,
-    ConsumeConcurrentlyStatus,
-    ConsumeOrderlyContext,
-    ConsumeOrderlyStatus,
-    MessageListenerConcurrently,
-    MessageListenerOrderly,
-    MessageQueueListener,
-)
-from pyengine.rocketmq.local_offset_store import LocalFileOffsetStore
-from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topic
-from pyengine.rocketmq.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
-from pyengine.rocketmq.parameters import ClientConfig, ConsumerParameters
-from pyengine.rocketmq.plan import AllocationPlan, Load, Move, Skew, allocate_topics, compare_strategies
-from pyengine.rocketmq.producer import Producer
-from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
-from pyengine.rocketmq.record_worker import RecordWorker, TopicPartition
-from pyengine.rocketmq.remoting import (
-    ConsumeFromWhere,
-    MessageModel,
-    MQClientAPI,
-    PullMessageRequest,
-    PullResult,
-    PullStatus,
-    SendResult,
-    SendStatus,
-    SubscriptionData,
-)
-from pyengine.rocketmq.running_info import ConsumerRunningInfo
-from pyengine.rocketmq.subscription import MessageSelector, build_subscription, sql, tag
+from pyengine.rocketmq.tables.plan import AllocationPlan, Load, Move, Skew, allocate_topics, compare_strategies
 
 close(FlowControl, LastConsume)
+import_by_earlier_names(__name__, MODULES)
 
 __all__ = [
     "AllocateMachineRoomNearby",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pyengine._engine.rocketmq.client.tags import parse_tags
 from pyengine.attributes import frozen
 from pyengine.errors import ConfigurationError, NullArgumentError
-from pyengine.rocketmq.remoting import SubscriptionData, plain_text
+from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData, plain_text
 
 
 @frozen

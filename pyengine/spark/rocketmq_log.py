@@ -23,18 +23,18 @@ from pyspark.sql.types import StructType
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.client.validators import check_group, check_message
 from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
-from pyengine.rocketmq.allocation import MessageQueue
-from pyengine.rocketmq.broker import Broker
-from pyengine.rocketmq.log_reader import LogReader, brokers_of
+from pyengine.rocketmq.broker.broker import Broker
+from pyengine.rocketmq.broker.log_reader import LogReader, brokers_of
+from pyengine.rocketmq.broker.message_check import check_sent_message
+from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC
 from pyengine.rocketmq.message import (
     MAX_MESSAGE_SIZE,
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
     Message,
     MessageExt,
 )
-from pyengine.rocketmq.message_check import check_sent_message
-from pyengine.rocketmq.message_store import SCHEDULE_TOPIC
-from pyengine.rocketmq.producer import Producer
+from pyengine.rocketmq.remoting.producer import Producer
+from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.spark.log_source import (
     LogSource,
     StreamWriter,

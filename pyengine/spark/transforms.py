@@ -40,7 +40,7 @@ from pyengine.topology.model import TOPIC
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from pyengine.rocketmq.dispatch import ConsumerGroups
+    from pyengine.rocketmq.tables.dispatch import ConsumerGroups
 
 DialectName = Literal["activemq", "rocketmq"]
 REJECT = "__reject"  # why a row is no message, on its way to the assignments
@@ -140,8 +140,8 @@ def dispatch(
 ) -> DataFrame:
     """Who gets each row as a message, or why nobody does.
 
-    topology: queues and topics of ActiveMQ, or RocketMQ's consumer groups (pyengine.rocketmq.dispatch), whose answer
-    has the columns of ``dispatch_messages`` and needs no shuffle. The rest is about a Topology.
+    topology: queues and topics of ActiveMQ, or RocketMQ's consumer groups (pyengine.rocketmq.tables.dispatch), whose
+    answer has the columns of ``dispatch_messages`` and needs no shuffle. The rest is about a Topology.
 
     df: rows as the topology's source describes them; where they come from (path, package) is not looked at. row: a
     column of whole numbers, or several that are compared one after another (``("partition", "offset")``), that give the
@@ -225,7 +225,7 @@ def _consume(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     from pyengine.backlog.messages import refuse_own_name
-    from pyengine.rocketmq.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups, dispatch_messages
+    from pyengine.rocketmq.tables.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups, dispatch_messages
 
     check("topology", groups, Topology | ConsumerGroups)
     names = list(dict.fromkeys(groups.columns_read(df.columns)))
@@ -346,7 +346,7 @@ class Consumption:
         import numpy as np
         import pyarrow as pa
 
-        from pyengine.rocketmq.dispatch import dispatch_messages
+        from pyengine.rocketmq.tables.dispatch import dispatch_messages
 
         with sent_to_driver():
             for batch in batches:

@@ -23,7 +23,7 @@ from pyengine.errors import (
     InvalidMessageError,
     InvalidTopologyError,
 )
-from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.tables.allocation import MessageQueue
 
 MINUTE = 60 * NS
 

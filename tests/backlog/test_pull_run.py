@@ -14,7 +14,7 @@ import pytest
 
 from pyengine._engine.simulation.group_simulation import PullRun
 from pyengine.errors import InvalidMessageError
-from pyengine.rocketmq.allocation import MessageQueue
+from pyengine.rocketmq.tables.allocation import MessageQueue
 from tests.model.pull_run_model import MS, PullRunModel
 
 SECOND = 1000 * MS

@@ -23,7 +23,7 @@ from pyengine.backlog.findings import Finding, Severity, say
 from pyengine.clock import ManualClock
 from pyengine.destinations import Destination, DestinationMap
 from pyengine.metrics import Metric, MetricKind
-from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
+from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
 from pyengine.topology import Consumer, DestinationEntry, Source, Steps, TimeColumn, Topology, broker, policy
 
 SELECTORS = {

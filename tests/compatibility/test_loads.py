@@ -19,7 +19,7 @@ from pyengine import activemq, rocketmq
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import MessageQueue
-from pyengine.rocketmq.topic_list import read_queues
+from pyengine.rocketmq.broker.topic_list import read_queues
 from pyengine.spark import Progress, assign_shards, dispatch_shards, held, run
 from tests.activemq.wire import Wire
 from tests.compatibility import write

@@ -10,7 +10,7 @@ from typing import Any
 from pyengine import rocketmq
 from pyengine.clock import ManualClock
 from pyengine.errors import MQBrokerError, MQClientError, OffsetNotFoundError, PyengineError
-from pyengine.rocketmq.remoting import ClientEvents, HeartbeatData, PullCallback
+from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, HeartbeatData, PullCallback
 
 GROUP = "GroupTest"
 TOPIC = "TopicTest"

@@ -8,7 +8,7 @@ from typing import Any
 from pyengine import rocketmq
 from pyengine._engine.rocketmq.client.consume_concurrently import ConsumeRequest
 from pyengine.errors import MQClientError
-from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
+from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
 from tests.conformance.rocketmq_cluster import GROUP, NOW, QUEUE, Cluster, RecordingStore, log_lines, message, started
 from tests.conformance.rocketmq_flow_control import plain
 from tests.conformance.verdict import Verdict, compare

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pyengine import rocketmq
-from pyengine.rocketmq.orderly_service import ConsumeMessageOrderlyService
+from pyengine.rocketmq.consumer.orderly_service import ConsumeMessageOrderlyService
 from tests.conformance.rocketmq_cluster import GROUP, NOW, QUEUE, Cluster, RecordingStore, log_lines, message, started
 from tests.conformance.rocketmq_consume_concurrently import ListenerError, described
 from tests.conformance.verdict import Verdict, compare

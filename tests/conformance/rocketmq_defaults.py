@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from pyengine import rocketmq
-from pyengine.rocketmq.member import GroupMember
+from pyengine.rocketmq.consumer.member import GroupMember
 from tests.conformance.rocketmq_check_config import _snake
 from tests.conformance.rocketmq_cluster import GROUP
 from tests.conformance.verdict import Verdict, compare

@@ -22,7 +22,7 @@ from pyengine._engine.rocketmq.commands.stored_message import (
 from pyengine._engine.wire.remoting import LANGUAGES, RemotingCommand, RemotingReader, write_command
 from pyengine._engine.wire.stomp import StompFrame, StompReader, write_frame
 from pyengine.errors import ProtocolError
-from pyengine.rocketmq.compression import TYPES, compress, decompress
+from pyengine.rocketmq.remoting.compression import TYPES, compress, decompress
 from tests.conformance.__main__ import cases, replay_file
 from tests.conformance.wire_remoting import check_decoded, wire
 

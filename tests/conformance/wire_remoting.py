@@ -25,9 +25,9 @@ from pyengine._engine.rocketmq.commands.stored_message import (
 )
 from pyengine._engine.wire.remoting import RemotingCommand, RemotingReader, write_command
 from pyengine.errors import ProtocolError
-from pyengine.rocketmq.acl import SessionCredentials
-from pyengine.rocketmq.compression import compress, decompress
-from pyengine.rocketmq.stored_message import address_text, pulled_messages
+from pyengine.rocketmq.remoting.acl import SessionCredentials
+from pyengine.rocketmq.remoting.compression import compress, decompress
+from pyengine.rocketmq.remoting.stored_message import address_text, pulled_messages
 from tests.conformance.verdict import Verdict, compare, unsupported
 from tests.conformance.wire_recorded import octets, unpacked
 

@@ -170,7 +170,7 @@ CIRCLES = [
         "broker.transaction client.browser client.connection client.consumer client.producer client.session",
     ),
     (
-        "pyengine.rocketmq",
+        "pyengine.rocketmq.consumer",
         "concurrent_service consume_service consumer_metrics member orderly_service pulling push_consumer rebalancing "
         "running_info",
     ),

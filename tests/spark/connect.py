@@ -26,7 +26,7 @@ from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare
 from pyengine.errors import InvalidSelectorError
-from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
+from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
 from pyengine.spark.java import find_java
 from pyengine.topology import Consumer, Source, Topology
 

@@ -29,7 +29,7 @@ from pyengine.activemq.tables.dispatch import (
 from pyengine.backlog.messages import to_messages
 from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.rocketmq import sql
-from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
+from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns
 from pyengine.spark.row_numbers import parted
 from pyengine.spark.transforms import Assignment, assign, dispatch
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology

@@ -20,7 +20,7 @@ from pyengine.rocketmq import (
     MessageQueue,
     Producer,
 )
-from pyengine.rocketmq.commit_log import FileLog
+from pyengine.rocketmq.broker.commit_log import FileLog
 from pyengine.spark import register_logs, rocketmq_log, staging
 from pyengine.spark.activemq_store import ActiveMQStore
 from pyengine.spark.rocketmq_log import RocketMQLog

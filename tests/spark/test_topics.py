@@ -16,7 +16,7 @@ from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.backlog.messages import to_messages
 from pyengine.clock import ManualClock
 from pyengine.rocketmq import sql
-from pyengine.rocketmq.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
+from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
 from pyengine.spark.transforms import dispatch
 from pyengine.topology import Consumer, Source, TimeColumn, Topology
 from pyengine.topology.policy import (

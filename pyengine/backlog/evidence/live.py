@@ -17,10 +17,10 @@ from pyengine.backlog.evidence.model import (
     SubscriptionState,
 )
 from pyengine.errors import MQBrokerError
-from pyengine.rocketmq.broker import Broker as RocketMQBroker
-from pyengine.rocketmq.consume_stats import consume_stats
-from pyengine.rocketmq.push_consumer import DefaultMQPushConsumer
-from pyengine.rocketmq.remoting import SYSTEM_ERROR
+from pyengine.rocketmq.broker.broker import Broker as RocketMQBroker
+from pyengine.rocketmq.consumer.consume_stats import consume_stats
+from pyengine.rocketmq.consumer.push_consumer import DefaultMQPushConsumer
+from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
 from pyengine.topology import BrokerConfiguration
 
 

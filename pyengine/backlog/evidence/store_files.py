@@ -12,7 +12,7 @@ from pyengine.backlog.evidence.model import Evidence, GroupSettings, OffsetState
 from pyengine.backlog.evidence.needs import BROKER_OFFSETS_TOO, PROGRESS_TOO
 from pyengine.backlog.evidence.numbers import object_of, whole
 from pyengine.backlog.findings import say
-from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
+from pyengine.rocketmq.broker.offset_files import read_consumer_offsets, read_local_offsets
 
 TABLES = ("offsetTable", "topicConfigTable", "subscriptionGroupTable")
 # What stands in the other files of a broker's config folder: filters, modes, mappings and half messages.

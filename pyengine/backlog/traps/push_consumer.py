@@ -26,7 +26,7 @@ from pyengine.backlog.evidence.numbers import whole
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSelectorError, InvalidSourceError, MQClientError, did_you_mean, json_problem
-from pyengine.rocketmq.parameters import ConsumerParameters, java_name
+from pyengine.rocketmq.consumer.parameters import ConsumerParameters, java_name
 from pyengine.topology.properties import parse_properties
 
 DEFAULTS = {each.name: each.default for each in fields(ConsumerParameters)}

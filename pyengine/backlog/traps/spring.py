@@ -22,7 +22,7 @@ from pyengine.backlog.traps import broker as brokers
 from pyengine.backlog.traps import push_consumer
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, InvalidSourceError
-from pyengine.rocketmq.parameters import java_name
+from pyengine.rocketmq.consumer.parameters import java_name
 from pyengine.topology import BrokerConfiguration
 from pyengine.topology.properties import parse_properties
 from pyengine.topology.spring_boot import (

@@ -12,8 +12,8 @@ from pyengine._engine.rocketmq.client.pull_gate import PullRequest
 from pyengine._engine.rocketmq.client.rebalance import may_force_unlock
 from pyengine.clock import ManualClock, Timer
 from pyengine.errors import MQBrokerError, MQClientError, OffsetNotFoundError
-from pyengine.rocketmq.concurrent_service import ConsumeMessageConcurrentlyService
-from pyengine.rocketmq.remoting import ClientEvents, HeartbeatData, PullCallback
+from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
+from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, HeartbeatData, PullCallback
 from tests.rocketmq.differential.traces import Operation
 
 GROUP = "G"

@@ -14,7 +14,7 @@ from typing import Any
 import pyengine
 from pyengine import rocketmq
 from pyengine.errors import MQClientError, NullArgumentError, PyengineError
-from pyengine.rocketmq.offset_files import read_local_offsets
+from pyengine.rocketmq.broker.offset_files import read_local_offsets
 from tests.conformance.activemq_selector import answers
 from tests.rocketmq.differential.traces import Operation
 

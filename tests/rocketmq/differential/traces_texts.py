@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from pyengine.rocketmq import MessageQueue
-from pyengine.rocketmq.offset_files import local_offset_text
+from pyengine.rocketmq.broker.offset_files import local_offset_text
 from tests.model import selector_text
 from tests.model.selector_text import Selectors
 

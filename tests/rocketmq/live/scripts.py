@@ -14,7 +14,7 @@ from pyengine import rocketmq
 from pyengine.clock import ManualClock
 from pyengine.errors import MQBrokerError, OffsetNotFoundError
 from pyengine.rocketmq import ConsumeFromWhere, MessageModel, MessageQueue, MessageSelector, PullResult
-from pyengine.rocketmq.remoting import HeartbeatData, PullMessageRequest
+from pyengine.rocketmq.remoting.mq_client_api import HeartbeatData, PullMessageRequest
 from tests.rocketmq.live.real import Real, free_port
 
 TOPICS = {"One": 2, "Two": 1}

@@ -18,9 +18,9 @@ from pyengine import rocketmq
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.clock import ManualClock
 from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, PullResult
-from pyengine.rocketmq.broker_files import read_topics
-from pyengine.rocketmq.offset_files import read_consumer_offsets, read_local_offsets
-from pyengine.rocketmq.remoting import PullMessageRequest
+from pyengine.rocketmq.broker.broker_files import read_topics
+from pyengine.rocketmq.broker.offset_files import read_consumer_offsets, read_local_offsets
+from pyengine.rocketmq.remoting.mq_client_api import PullMessageRequest
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import TOPICS, differences, patiently, start
 

@@ -1,0 +1,587 @@
+"""One named broker: its topics, its log and its consumer groups. What it decides is decided in the core."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from pyengine._engine.rocketmq.broker import delay_levels as delay
+from pyengine._engine.rocketmq.broker import long_polling as pull_hold
+from pyengine._engine.rocketmq.broker.consume_queue import PullCode
+from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
+from pyengine._engine.rocketmq.broker.consumer_offsets import ConsumerOffsets
+from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
+from pyengine._engine.rocketmq.broker.long_polling import PullHold
+from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
+from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine._engine.rocketmq.commands.stored_message import message_id
+from pyengine.attributes import frozen
+from pyengine.clock import Clock, Timer
+from pyengine.errors import (
+    ConfigurationError,
+    InvalidSourceError,
+    MQBrokerError,
+    MQClientError,
+    OffsetNotFoundError,
+    PyengineError,
+)
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.broker.broker_files import BrokerFiles
+from pyengine.rocketmq.broker.commit_log import CommitLog, FileLog, MemoryLog
+from pyengine.rocketmq.broker.filter import Filter, filter_of, pull_filter
+from pyengine.rocketmq.broker.kept_offsets import KeptOffsets
+from pyengine.rocketmq.broker.message_check import check_sent_message, check_sent_topic
+from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore
+from pyengine.rocketmq.broker.schedule import ScheduleMessageService
+from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.remoting.mq_client_api import (
+    CLIENT,
+    FLAG_COMMIT_OFFSET,
+    FLAG_SUSPEND,
+    INVALID_PARAMETER,
+    QUERY_NOT_FOUND,
+    SERVICE_NOT_AVAILABLE,
+    SYSTEM_ERROR,
+    TOPIC_NOT_EXIST,
+    HeartbeatData,
+    MessageModel,
+    PullCallback,
+    PullMessageRequest,
+    PullResult,
+    PullStatus,
+)
+from pyengine.rocketmq.remoting.stored_message import host_bytes, message_of
+from pyengine.rocketmq.tables.allocation import MessageQueue
+from pyengine.visible import logger
+
+log = logger("pyengine.rocketmq.broker")
+
+RETRY_QUEUES = 1
+DLQ_QUEUES = 1
+DEFAULT_MAX_RECONSUME_TIMES = 16
+
+_STATUS = {
+    PullCode.SUCCESS: PullStatus.FOUND,
+    PullCode.NOT_FOUND: PullStatus.NO_NEW_MSG,
+    PullCode.RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
+    PullCode.OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """Where a message was stored. flush: the position up to which the log is to be made safe before it is confirmed."""
+
+    queue: MessageQueue
+    queue_offset: int
+    offset_msg_id: str
+    flush: int
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """How a broker is set up; see Broker. address: ``ip:port``, which message ids are made of."""
+
+    address: str
+    levels: DelayLevels
+    seed: int
+    flush_disk_type: str
+    segment_bytes: int
+    max_message_size: int
+
+
+def open_node(
+    nodes: dict[str, BrokerNode], name: str, clock: Clock, options: NodeOptions, directory: Path | None
+) -> None:
+    """Put into ``nodes`` a broker in memory, or one that goes on with its folder in ``directory``; start() has it work.
+
+    It is in there when its folder is held, also where Ctrl-C comes.
+    """
+    if directory is None:
+        nodes[name] = BrokerNode(name, clock, options, MemoryLog())
+        return
+    files = BrokerFiles(directory, name)
+    try:
+        commit_log = FileLog(
+            files.log_folder,
+            segment_bytes=options.segment_bytes,
+            every_flush=options.flush_disk_type == "SYNC_FLUSH",
+        )
+        try:
+            nodes[name] = BrokerNode(name, clock, options, commit_log, files)
+        except BaseException:
+            commit_log.close()
+            raise
+    except OSError as error:
+        files.close()
+        problem = f"cannot be opened: {error.strerror or error}"
+        raise InvalidSourceError(
+            str(error.filename or files.log_folder), problem, "name a folder to write to"
+        ) from error
+    except BaseException:
+        files.close()
+        raise
+
+
+def no_topic(topic: str) -> MQBrokerError:
+    """What who asks for an unknown topic is told."""
+    return MQBrokerError(TOPIC_NOT_EXIST, suggested(f"topic[{topic}] not exist, apply first please! "))
+
+
+def _unconfirmed() -> MQBrokerError:
+    """What a deletion ends with that the disk did not confirm."""
+    return MQBrokerError(SERVICE_NOT_AVAILABLE, "the deletion is written, but the disk did not confirm it; see the log")
+
+
+class BrokerNode:
+    """A broker of a cluster. files: its folder; None keeps it in memory.
+
+    Every method is safe from any thread; answers to pulls come from the node's own worker.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        clock: Clock,
+        options: NodeOptions,
+        commit_log: CommitLog,
+        files: BrokerFiles | None = None,
+    ) -> None:
+        self.name = name
+        self.clock = clock
+        self.lock = threading.RLock()
+        self.topics: dict[str, int] = {}
+        self.offsets = ConsumerOffsets()
+        self.groups = ConsumerGroups()
+        self.locks = RebalanceLocks()
+        self._levels = options.levels
+        self._max_message_size = options.max_message_size
+        self._host = host_bytes(options.address)
+        folder = "" if files is None else str(files.folder)
+        self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving)
+        self._delayed = ScheduleMessageService(clock, options.levels, self.lock, self.store, self._send_on)
+        self._holds: dict[tuple[str, int], PullHold] = {}
+        self._hold_timer: Timer | None = None
+        self._started = clock.now()
+        self._pulled: dict[tuple[str, str, int], int] = {}
+        self._random = Random(options.seed)
+        self._closed = False  # nothing is taken any more
+        self._files = files
+        self._kept: KeptOffsets | None = None
+        if files is not None:
+            self.topics.update(files.read_topics())
+            for (topic, queue_id), queue in self.store.consume_queues.items():
+                if topic != SCHEDULE_TOPIC and queue.max_offset and self.topics.get(topic, 0) <= queue_id:
+                    self.topics[topic] = queue_id + 1
+            self._kept = KeptOffsets(files, self.offsets, clock, self.lock)
+        self._worker = clock.worker(f"PullMessageThread_{name}")
+        self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
+
+    def start(self) -> None:
+        """Deliver what is delayed, and keep the files, from now on."""
+        self._delayed.start()
+        if self._kept is not None:
+            self.store.start(self._files_worker)
+            self._kept.start(self._files_worker)
+
+    # Topics and queues
+
+    def _check_open(self) -> None:
+        """Raise MQClientError once the broker is closed, and in a forked process for the copy of one that keeps files:
+        nothing would be kept or delivered.
+        """
+        if self._closed:
+            raise MQClientError(f"the broker[{self.name}] is closed")
+        if self._files is not None and not self._files.are_ours:
+            raise MQClientError(
+                f"the broker[{self.name}] lives in the process that opened {self._files.folder}: send there"
+            )
+
+    def create_topic(self, topic: str, queues: int) -> None:
+        """Make a topic, or give it more queues; fewer are refused."""
+        with self.lock:
+            self._check_open()
+            before = self.topics.get(topic, 0)
+            if queues < before:
+                raise ConfigurationError(
+                    "queues", queues, f"topic {topic!r} of broker {self.name!r} has {before}", "a topic never shrinks"
+                )
+            if queues == before:
+                return
+            # The file first: what an interrupt leaves undone is done by the next call then.
+            if self._files is not None:
+                self._files.write_topics({**self.topics, topic: queues})
+            self.topics[topic] = queues
+
+    def _check_queue(self, topic: str, queue_id: int) -> None:
+        """Raise MQBrokerError for a queue that the topic does not have."""
+        count = len(self._levels) if topic == SCHEDULE_TOPIC else self.topics.get(topic)
+        if count is None:
+            raise no_topic(topic)
+        if not 0 <= queue_id < count:
+            raise MQBrokerError(
+                INVALID_PARAMETER,
+                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{count}] "
+                f"consumer:[/{CLIENT}]",
+            )
+
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        with self.lock:
+            return self.store.consume_queue(topic, queue_id).min_offset
+
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        with self.lock:
+            return self.store.consume_queue(topic, queue_id).max_offset
+
+    def search_offset(self, topic: str, queue_id: int, timestamp: int) -> int:
+        with self.lock:
+            return self.store.consume_queue(topic, queue_id).search(timestamp)
+
+    def message(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
+        """A copy of the message at an offset, None where there is none."""
+        with self.lock:
+            self._check_queue(topic, queue_id)
+            queue = self.store.consume_queue(topic, queue_id)
+            return self._decode(queue.position(offset)) if queue.min_offset <= offset < queue.max_offset else None
+
+    # Storing
+
+    def send(self, message: Message, queue_id: int, new_topic_queues: int = 0) -> Stored:
+        """Store what a producer or a consumer's inner producer sends (SendMessageProcessor).
+
+        new_topic_queues: how many a topic gets that this broker has not; 0 refuses it.
+        """
+        properties = {name: value for name, value in message.properties.items() if name and value}
+        topic = message.topic
+        check_sent_topic(topic)
+        reconsume_times = 0
+        with self.lock:
+            self._check_open()
+            now = self.clock.now()
+            is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
+            group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
+            if topic not in self.topics:
+                if not new_topic_queues and not is_retry:
+                    raise MQBrokerError(TOPIC_NOT_EXIST, suggested(f"topic[{topic}] not exist, apply first please!"))
+                self.create_topic(topic, new_topic_queues or RETRY_QUEUES)
+            count = self.topics[topic]
+            if queue_id < 0:
+                queue_id = self._random.randrange(count)
+            if queue_id >= count:
+                raise MQBrokerError(
+                    INVALID_PARAMETER,
+                    f"request queueId[{queue_id}] is illegal, TopicConfig [topicName={topic}, readQueueNums={count}, "
+                    f"writeQueueNums={count}, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, "
+                    f"attributes={{}}] Producer: {CLIENT}",
+                )
+            if is_retry:
+                reconsume_times = names.whole_property(properties, names.PROPERTY_RECONSUME_TIME)
+                most = names.whole_property(properties, names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES)
+                if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
+                    topic, queue_id = self._dead_letter_queue(group)
+                    properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
+            check_sent_message(message.body, properties, reconsume_times, self._max_message_size)
+            return self._put(
+                topic, queue_id, message.body, properties, born=now, born_host=host_bytes(CLIENT),
+                reconsume_times=reconsume_times, flag=message.flag,
+            )  # fmt: skip
+
+    def send_back(self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int) -> Stored:
+        """A consumer gives a message back (AbstractSendMessageProcessor.consumerSendMsgBack)."""
+        with self.lock:
+            self._check_open()
+            # Made also where the message goes elsewhere, or is not found.
+            topic, queue_id = self._retry_topic(group), self._random.randrange(RETRY_QUEUES)
+            try:
+                stored = self._decode(message.commit_log_offset)
+            except PyengineError as error:
+                raise MQBrokerError(
+                    SYSTEM_ERROR, f"look message by offset failed, {message.commit_log_offset}"
+                ) from error
+            properties = dict(stored.properties)
+            properties.setdefault(names.PROPERTY_RETRY_TOPIC, stored.topic)
+            level = delay.send_back(delay_level, stored.reconsume_times, max_reconsume_times)
+            if level < 0:
+                topic, queue_id = self._dead_letter_queue(group)
+                level = 0
+            properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
+            if not properties.get(names.PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
+                properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)
+            return self._put(
+                topic, queue_id, stored.body, properties, born=stored.born_timestamp,
+                born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times + 1,
+                flag=stored.flag, sys_flag=stored.sys_flag,
+            )  # fmt: skip
+
+    def offset_msg_id(self, position: int) -> str:
+        """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""
+        return message_id(self._host, position)
+
+    def _retry_topic(self, group: str) -> str:
+        topic = names.retry_topic(group)
+        if topic not in self.topics:
+            self.create_topic(topic, RETRY_QUEUES)
+        return topic
+
+    def _dead_letter_queue(self, group: str) -> tuple[str, int]:
+        topic = names.dlq_topic(group)
+        self.create_topic(topic, max(DLQ_QUEUES, self.topics.get(topic, 0)))
+        return topic, self._random.randrange(DLQ_QUEUES)
+
+    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], **about: Any) -> Stored:
+        """Store a message in its queue, or in that of its delay level. about: see MessageStore.put_message."""
+        target = MessageQueue(topic, self.name, queue_id)
+        wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
+        level = self._levels.clamp(wanted)
+        self._check_queue(topic, queue_id)
+        if level > 0:
+            if level != wanted:
+                properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
+            properties[names.PROPERTY_REAL_TOPIC] = topic
+            properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
+            topic, queue_id = SCHEDULE_TOPIC, level - 1
+        position, offset = self.store.put_message(topic, queue_id, body, properties, **about)
+        return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
+
+    def _arriving(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:
+        """A message was stored: have it delivered when it is due, or wake the pulls that wait for it."""
+        if topic == SCHEDULE_TOPIC:
+            self._delayed.schedule(queue_id + 1)
+            return
+        hold = self._holds.get((topic, queue_id))
+        if hold:
+            max_offset, now = self.store.consume_queue(topic, queue_id).max_offset, self.clock.now()
+            # Taken out there: a sender that Ctrl-C interrupts would leave them neither waiting nor answered.
+            self._worker.submit(lambda: self._wake(hold, max_offset, code, properties, now))
+
+    def _wake(self, hold: PullHold, max_offset: int, code: int, properties: Mapping[str, str], now: int) -> None:
+        with self.lock:
+            woken = hold.arrived(max_offset, code, properties, now)
+        for request, callback in woken:
+            self._pull(request, callback, may_wait=False)
+
+    def _send_on(self, position: int, level: int, offset: int) -> None:
+        """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""
+        stored = self._decode(position)
+        # DELAY stays: the real broker removes it when it has written the properties down already (messageTimeUp).
+        properties = stored.properties
+        topic, queue_id = properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID])
+        self._check_queue(topic, queue_id)
+        self.store.put_message(
+            topic, queue_id, stored.body, properties, born=stored.born_timestamp,
+            born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times, flag=stored.flag,
+            sys_flag=stored.sys_flag, delivers=(level, offset),
+        )  # fmt: skip
+
+    # Pulls
+
+    def pull(self, request: PullMessageRequest, callback: PullCallback) -> None:
+        """Answer a pull through ``callback``, on the node's worker. Raises MQClientError once the broker is closed."""
+        self._check_open()
+        self._worker.submit(lambda: self._pull(request, callback, may_wait=True))
+
+    def _pull(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> None:
+        answer: PullResult | PyengineError | None
+        try:
+            with self.lock:
+                answer = self._find(request, callback, may_wait=may_wait)
+        except PyengineError as error:
+            answer = error
+        if answer is not None:
+            callback(answer)
+
+    def _find(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> PullResult | None:
+        """The answer, None if the pull waits (PullMessageProcessor)."""
+        self._check_open()
+        topic, _, queue_id = request.queue
+        self._check_queue(topic, queue_id)
+        wanted = pull_filter(request, self.groups)
+        queue = self.store.consume_queue(topic, queue_id)
+
+        def matches(offset: int) -> bool:
+            return wanted.matches(self._decode(queue.position(offset)).properties)
+
+        code, following, found = queue.pull(
+            request.queue_offset, request.max_nums, wanted.codes, None if wanted.selector is None else matches
+        )
+        self._pulled[request.consumer_group, topic, queue_id] = following
+        if may_wait and request.sys_flag & FLAG_COMMIT_OFFSET:
+            self.commit_offset(request.consumer_group, topic, queue_id, request.commit_offset)
+        if code == PullCode.NOT_FOUND and may_wait and request.sys_flag & FLAG_SUSPEND:
+            self._holds.setdefault((topic, queue_id), PullHold()).hold(
+                (request, callback), request.queue_offset, self.clock.now(), request.suspend_timeout, wanted.codes,
+                None if wanted.selector is None else wanted.matches,
+            )  # fmt: skip
+            self._look_at_held()
+            return None
+        messages = tuple(self._decode(queue.position(offset)) for offset in found)
+        return PullResult(_STATUS[code], following, queue.min_offset, queue.max_offset, messages)
+
+    def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, PullCallback]]) -> None:
+        for request, callback in pulls:
+            self._worker.submit(lambda r=request, c=callback: self._pull(r, c, may_wait=False))  # type: ignore[misc]
+
+    def _look_at_held(self) -> None:
+        """Look at waiting pulls every five seconds from the broker's start on, as long as there are any."""
+        if self._hold_timer is None or not self._hold_timer.pending:
+            interval = pull_hold.CHECK_INTERVAL
+            turns = (self.clock.now() - self._started) // interval + 1
+            self._hold_timer = self.clock.call_at(self._started + turns * interval, self._check_held)
+
+    def _check_held(self) -> None:
+        with self.lock:
+            if self._closed:
+                return
+            for queue, hold in self._holds.items():
+                if len(hold):
+                    self._run_again(hold.check(self.store.consume_queue(*queue).max_offset, self.clock.now()))
+            if any(map(len, self._holds.values())):
+                self._look_at_held()
+
+    def _decode(self, position: int) -> MessageExt:
+        """A copy of the message at a position of the log."""
+        return message_of(self.store.log.read(position), self.name)
+
+    # Groups, offsets and locks
+
+    def heartbeat(self, heartbeat: HeartbeatData) -> list[str]:
+        """A member is alive. Returns the client ids to be told of a change."""
+        subscriptions: list[tuple[str, int, Filter | PyengineError]] = []
+        for subscription in heartbeat.subscriptions:
+            wanted: Filter | PyengineError
+            try:
+                wanted = filter_of(subscription)
+            except PyengineError as error:
+                wanted = error
+            subscriptions.append((subscription.topic, subscription.sub_version, wanted))
+        with self.lock:
+            self._check_open()
+            self._retry_topic(heartbeat.group)
+            return self.groups.heartbeat(
+                heartbeat.group, heartbeat.client_id, subscriptions, self.clock.now(),
+                broadcasting=heartbeat.message_model is MessageModel.BROADCASTING,
+            )  # fmt: skip
+
+    def leave(self, client_id: str, group: str) -> list[str]:
+        """A member is gone. Returns the client ids to be told."""
+        with self.lock:
+            return self.groups.leave(group, client_id)
+
+    def has_member(self, client_id: str) -> bool:
+        """True if the client is in some group."""
+        with self.lock:
+            return bool(self.groups.is_member(client_id))
+
+    def expire_members(self) -> None:
+        """Members that stopped sending heartbeats are gone; the others learn of it when they rebalance."""
+        with self.lock:
+            self.groups.expire(self.clock.now())
+
+    def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Store a group's offset. Raises MQBrokerError for an unknown topic."""
+        with self.lock:
+            self._check_open()
+            if topic not in self.topics:
+                raise MQBrokerError(TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+            if not self.offsets.commit(group, topic, queue_id, offset):
+                log.warning(
+                    "[NOTIFYME]update consumer offset less than store. key=%s@%s, queueId=%s, requestOffset=%s",
+                    topic, group, queue_id, offset,
+                )  # fmt: skip
+
+    def query_offset(self, group: str, topic: str, queue_id: int) -> int:
+        """A group's offset, or what one without is told; OffsetNotFoundError."""
+        with self.lock:
+            index = self.store.consume_queue(topic, queue_id)
+            first = index.min_offset == 0 and index.max_offset > 0
+            offset = self.offsets.query(group, topic, queue_id, index.min_offset, first)
+        if offset < 0:
+            raise OffsetNotFoundError(
+                QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
+            )
+        return offset
+
+    def pulled(self, group: str, queue: MessageQueue) -> int:
+        """Where the last pull of a group ended, -1 without one."""
+        with self.lock:
+            return self._pulled.get((group, queue.topic, queue.queue_id), -1)
+
+    def topics_of(self, group: str, topics: Iterable[str]) -> list[str]:
+        """Those of ``topics``, or of all that a group has committed offsets of, that it has not given up since."""
+        with self.lock:
+            if not topics:
+                keys = (key.rpartition("@") for key in self.offsets.dump())
+                topics = [topic for topic, _, owner in keys if owner == group]
+            return [topic for topic in topics if self.groups.wants(group, topic)]
+
+    def persist_offsets(self) -> None:
+        """Write consumerOffset.json now, if the node keeps files and an offset was committed since."""
+        if self._kept is not None:
+            self._kept.persist()
+
+    def lock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        with self.lock:
+            self._check_open()
+            return self.locks.lock(group, client_id, queues, self.clock.now())
+
+    def unlock_queues(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        with self.lock:
+            self.locks.unlock(group, client_id, queues)
+
+    # Deleting
+
+    def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
+        """Forget a queue's messages below an offset, for good. Returns how many.
+
+        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        """
+        with self.lock:
+            self._check_open()
+            self._check_queue(topic, queue_id)
+            gone = self.store.delete_below(topic, queue_id, offset)
+            end = self.store.log.end
+        if gone and not self.store.log.flush(end):
+            raise _unconfirmed()
+        return gone
+
+    def delete_expired(self, before: int) -> int:
+        """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages.
+
+        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        """
+        with self.lock:
+            self._check_open()
+            gone = self.store.delete_expired(before)
+        if gone is None:
+            raise _unconfirmed()
+        return gone
+
+    def close(self) -> None:
+        """Answer what waits with an error and stop."""
+        with self.lock:
+            self._closed = True
+            if self._files is not None and not self._files.are_ours:
+                return  # the threads, the files and their lock are the other process's
+            self._delayed.close()
+            if self._kept is not None:
+                self._kept.stop()
+            self.store.stop()
+            if self._hold_timer is not None:
+                self._hold_timer.cancel()
+            for hold in self._holds.values():
+                self._run_again(hold.drop_all())
+        self._worker.close()
+        if self._files_worker is not self._worker:
+            self._files_worker.close()
+        if self._kept is not None:
+            self._kept.close()
+        with self.lock:
+            self.store.log.close()
+            if self._files is not None:
+                self._files.close()

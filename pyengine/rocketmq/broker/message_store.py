@@ -1,0 +1,224 @@
+"""The messages of one named broker: its log, and where in it the message of each offset of each queue lies."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+
+from pyengine._engine.java.hashing import tags_code
+from pyengine._engine.rocketmq.broker import commit_log_record as record
+from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue
+from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
+from pyengine.clock import Clock, Timer, Worker
+from pyengine.errors import InvalidSourceError, MQBrokerError
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.broker.commit_log import CommitLog, Frame
+from pyengine.rocketmq.remoting.mq_client_api import SERVICE_NOT_AVAILABLE
+
+SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"  # whose queues are the delay levels
+LOG_FLUSH_INTERVAL = 500  # ms
+
+
+class MessageStore:
+    """RocketMQ's DefaultMessageStore. Every method is called with the broker's lock held.
+
+    Making one reads the log. Raises InvalidSourceError where what it says does not fit, naming ``folder``.
+    levels: by which delayed messages come. store_host: eight bytes, of which message ids are made. arriving: told of
+    each message that is stored later, with its topic, queue id, tags code and properties (MessageArrivingListener).
+    """
+
+    def __init__(
+        self,
+        log: CommitLog,
+        folder: str,
+        clock: Clock,
+        levels: DelayLevels,
+        store_host: bytes,
+        arriving: Callable[[str, int, int, Mapping[str, str]], None],
+    ) -> None:
+        self.log = log
+        self.consume_queues: dict[tuple[str, int], ConsumeQueue] = {}
+        # Level -> offset behind its last message that was delivered. Also of levels that the log has and this broker
+        # has not; their messages wait for one that has them.
+        self.delivered: defaultdict[int, int] = defaultdict(int)
+        self._folder = folder
+        self._clock = clock
+        self._levels = levels
+        self._store_host = store_host
+        self._arriving = arriving
+        self._flush_worker: Worker | None = None
+        self._flush_timer: Timer | None = None
+        for frame in log.frames():
+            self._dispatch(frame)
+        self._dispatched = log.end  # what lies before it in the log is in the queues
+
+    def start(self, worker: Worker) -> None:
+        """Bring the log to the disk from now on, on ``worker``, half a second after its first message that is not
+        there (flushIntervalCommitLog)."""
+        self._flush_worker = worker
+
+    def stop(self) -> None:
+        """Bring it there no more by itself."""
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+
+    def consume_queue(self, topic: str, queue_id: int) -> ConsumeQueue:
+        """The index of a queue, empty where nothing was stored in it yet."""
+        found = self.consume_queues.get((topic, queue_id))
+        return ConsumeQueue() if found is None else found
+
+    def put_message(
+        self,
+        topic: str,
+        queue_id: int,
+        body: bytes | None,
+        properties: dict[str, str],
+        *,
+        born: int,
+        born_host: bytes,
+        reconsume_times: int = 0,
+        flag: int = 0,
+        sys_flag: int = 0,
+        delivers: tuple[int, int] | None = None,
+    ) -> tuple[int, int]:
+        """Store a message. Returns its position in the log and its offset in the queue.
+
+        delivers: level and offset of the delayed message that this one is. Raises InvalidMessageError for one that has
+        no stored form, MQBrokerError, code 14, where the log cannot be written.
+        """
+        self._dispatch_rest()
+        queue = self.consume_queues.get((topic, queue_id))
+        if queue is None:
+            queue = self.consume_queues[topic, queue_id] = ConsumeQueue()
+        now = self._clock.now()
+        position, offset = self.log.end, queue.max_offset
+        frame = record.encode_message(
+            topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
+            store_host=self._store_host, reconsume_times=reconsume_times, flag=flag, sys_flag=sys_flag,
+            delivers=delivers,
+        )  # fmt: skip
+        # Behind the frame, which refuses tags that are no text.
+        code = self._code(topic, queue_id, now, tags_code(properties.get(names.PROPERTY_TAGS)))
+        self._append(frame)
+        queue.append(position, record.stored_size(frame), code, now)
+        if delivers is not None:
+            self._take_for_delivered(*delivers)
+        self._dispatched = self.log.end
+        self._sync_later()
+        self._arriving(topic, queue_id, code, properties)
+        return position, offset
+
+    def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
+        """Forget a queue's messages below an offset, for good. Returns how many.
+
+        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        """
+        self._dispatch_rest()
+        queue = self.consume_queue(topic, queue_id)
+        below = min(offset, queue.max_offset)
+        if below <= queue.min_offset:
+            return 0
+        gone = self._delete_below(topic, queue_id, below)
+        self._sync_later()
+        return gone
+
+    def delete_expired(self, before: int) -> int | None:
+        """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages, None
+        where the disk did not confirm it.
+
+        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        """
+        self._dispatch_rest()
+        gone, needed, below = 0, self.log.end, {}
+        for (topic, queue_id), queue in self.consume_queues.items():
+            kept = queue.expired_end(before)
+            if topic == SCHEDULE_TOPIC:
+                kept = min(kept, self.delivered[queue_id + 1])
+            below[topic, queue_id] = max(kept, queue.min_offset)
+        if all(queue.min_offset == below[place] for place, queue in self.consume_queues.items()):
+            return 0
+        # The places of empty queues are only known from frames, so they are said anew behind what may go.
+        for (topic, queue_id), kept in below.items():
+            gone += self._delete_below(topic, queue_id, kept)
+        for level, offset in sorted(self.delivered.items()):
+            if offset:
+                self._append(record.encode_deletion(SCHEDULE_TOPIC, level - 1, offset))
+        self._dispatched = self.log.end
+        for queue in self.consume_queues.values():
+            if len(queue):
+                needed = min(needed, queue.position(queue.min_offset))
+        if not self.log.sync():
+            return None
+        self.log.delete_before(needed)
+        return gone
+
+    def _delete_below(self, topic: str, queue_id: int, offset: int) -> int:
+        queue, said = self.consume_queue(topic, queue_id), self.log.end
+        places = range(queue.min_offset, min(offset, queue.max_offset)) if self.log.forgets else range(0)
+        positions = [queue.position(place) for place in places]
+        self._append(record.encode_deletion(topic, queue_id, offset))
+        gone = queue.delete_below(offset)
+        self._dispatched = self.log.end
+        self.log.forget([*positions, said])
+        return gone
+
+    def _append(self, frame: bytes) -> None:
+        """Put a frame at the log's end. Raises MQBrokerError, code 14, where it cannot be written."""
+        try:
+            self.log.append(frame)
+        except OSError as error:
+            raise MQBrokerError(
+                SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
+            ) from error
+
+    def _code(self, topic: str, queue_id: int, store_time: int, code: int) -> int:
+        """What the index says of a message: the hash code of its tags, or when it is to be delivered, ms."""
+        return self._levels.deliver_time(queue_id + 1, store_time) if topic == SCHEDULE_TOPIC else code
+
+    def _take_for_delivered(self, level: int, offset: int) -> None:
+        self.delivered[level] = max(self.delivered[level], offset + 1)
+
+    def _dispatch(self, frame: Frame) -> None:
+        """Put what a frame of the log says into its queue's index. Raises InvalidSourceError where it does not fit."""
+        kind, position, size, topic, queue_id, offset, store_time, code, delivers = frame
+        queue = self.consume_queues.setdefault((topic, queue_id), ConsumeQueue())
+        if kind == record.RecordKind.DELETED:
+            if offset >= queue.max_offset:
+                self.consume_queues[topic, queue_id] = ConsumeQueue(min_offset=offset)
+            else:
+                queue.delete_below(offset)
+            return
+        if offset != queue.max_offset:
+            if len(queue) or offset < queue.max_offset:
+                problem = f"{topic} {queue_id}: offset {offset} follows {queue.max_offset - 1}"
+                raise InvalidSourceError(self._folder, problem)
+            queue = self.consume_queues[topic, queue_id] = ConsumeQueue(min_offset=offset)
+        stored = size - record.HEADER_SIZE - (0 if delivers is None else record.DELIVERS_SIZE)
+        queue.append(position, stored, self._code(topic, queue_id, store_time, code), store_time)
+        if delivers is not None:
+            self._take_for_delivered(*delivers)
+
+    def _dispatch_rest(self) -> None:
+        """Take up the frame whose writer was interrupted, as by Ctrl-C, before its message was in an index.
+
+        Without it the next message would get the same offset, and the folder could not be opened again.
+        """
+        while self._dispatched < self.log.end:
+            data = self.log.read(self._dispatched)
+            for frame in record.scan(data, self._dispatched)[0]:
+                kind, _, _, topic, queue_id, offset, store_time, code, delivers = frame
+                if kind == record.RecordKind.DELETED or offset >= self.consume_queue(topic, queue_id).max_offset:
+                    self._dispatch(frame)
+                elif delivers is not None:
+                    self._take_for_delivered(*delivers)
+                if kind != record.RecordKind.DELETED:
+                    properties = record.decode_message(data)[2]
+                    self._arriving(topic, queue_id, self._code(topic, queue_id, store_time, code), properties)
+            self._dispatched += len(data)
+
+    def _sync_later(self) -> None:
+        worker = self._flush_worker
+        if worker is not None and (self._flush_timer is None or not self._flush_timer.pending):
+            self._flush_timer = self._clock.call_at(
+                self._clock.now() + LOG_FLUSH_INTERVAL, lambda: worker.submit(self.log.sync)
+            )

@@ -1,0 +1,1 @@
+"""The push consumer and its parts: rebalancing, pulling, consuming, committing offsets."""

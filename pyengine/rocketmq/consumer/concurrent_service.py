@@ -1,0 +1,195 @@
+"""Consuming concurrently: batches on a pool of threads, results, retries and timeouts (spec rocketmq 6.2)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from pyengine._engine.rocketmq.client.consume_concurrently import (
+    EXPIRED_AT_ONCE,
+    EXPIRED_DELAY_LEVEL,
+    RESUBMIT_DELAY,
+    ConsumeRequest,
+    rejected,
+    return_type,
+    slices,
+)
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
+from pyengine.errors import IllegalStateError
+from pyengine.rocketmq.consumer.client import Periodic
+from pyengine.rocketmq.consumer.consume_service import ConsumeService
+from pyengine.rocketmq.consumer.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
+from pyengine.rocketmq.consumer.listener_call import Waiting, listed
+from pyengine.rocketmq.message import MessageExt
+from pyengine.rocketmq.tables.allocation import MessageQueue
+from pyengine.visible import logger
+
+if TYPE_CHECKING:
+    from pyengine.rocketmq.consumer.member import GroupMember
+
+log = logger("pyengine.rocketmq")
+
+
+class ConsumeMessageConcurrentlyService(ConsumeService):
+    """Gives batches to the listener on ``ConsumeMessageThread_<group>_<n>`` threads, in no order."""
+
+    statuses = ConsumeConcurrentlyStatus
+
+    def __init__(self, member: GroupMember) -> None:
+        super().__init__(member)
+        self._cleaning = member.clock.worker(f"CleanExpireMsgScheduledThread_{member.group[:100]}_1")
+        self._cleaner: Periodic | None = None
+
+    def start(self) -> None:
+        """Start looking for expired messages. Raises IllegalStateError for a consume_timeout below 1, as in Java."""
+        minutes = self._member.consumer.consume_timeout
+        if minutes <= 0:
+            raise IllegalStateError(f"consume_timeout = {minutes}: a period of minutes above 0 is needed")
+        self._cleaner = Periodic(
+            self._member.clock, self._cleaning, minutes * 60000, minutes * 60000, self.clean_expired_messages
+        )
+
+    def shutdown(self, wait: int) -> None:
+        """Submit nothing later, wait up to ``wait`` ms for what runs or waits to run, then stop."""
+        super().shutdown(wait)
+        if self._cleaner is not None:
+            self._cleaner.stop()
+        self._cleaning.close()
+
+    def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
+        """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` means nothing here."""
+        batches = slices(messages, self._member.consumer.consume_message_batch_max_size)
+        taken = self._submit([ConsumeRequest(batch, process_queue, queue) for batch in batches])
+        if taken < len(batches):
+            self._submit_later(ConsumeRequest(rejected(batches, taken), process_queue, queue))
+
+    def _submit(self, requests: list[ConsumeRequest]) -> int:
+        return self._pool.submit([partial(self.run, request) for request in requests])
+
+    def _submit_later(self, request: ConsumeRequest, *, sliced: bool = False) -> None:
+        """After five seconds, as it is; sliced: in batches again."""
+        if self._stopped:
+            return
+
+        def submit() -> None:
+            if sliced:
+                self.submit(request.messages, request.process_queue, request.queue, True)
+            elif not self._submit([request]):
+                log.info("the pool of %s is closed, %s", self._member.group, request.queue)
+
+        self.delayed.add(RESUBMIT_DELAY, submit)
+
+    def run(self, request: ConsumeRequest) -> KeyboardInterrupt | Waiting | None:
+        """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it
+        was; one that comes elsewhere is raised, and the batch is to be run again. Waiting: it has not answered."""
+        member, queue = self._member, request.queue
+        began = member.clock.now()
+        with member.lock:
+            begins = request.start(began)
+        if not begins:
+            log.info("the message queue not be able to consume, because it's dropped. group=%s %s", member.group, queue)
+            return None
+        member.restore_topic(request.messages)
+        context = ConsumeConcurrentlyContext(queue)
+        return self.call(request.messages, context, queue, partial(self._answered, request, context, began))
+
+    def _answered(
+        self,
+        request: ConsumeRequest,
+        context: ConsumeConcurrentlyContext,
+        began: int,
+        status: ConsumeConcurrentlyStatus | None,
+        raised: bool,
+        interrupt: KeyboardInterrupt | None,
+    ) -> KeyboardInterrupt | None:
+        member, queue = self._member, request.queue
+        elapsed = member.clock.now() - began
+        name = None if status is None else status.name
+        kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)
+        if status is None:
+            log.warning(
+                "consumeMessage return null, Group: %s Msgs: %s MQ: %s", member.group, listed(request.messages), queue
+            )
+        member.statistics.consumed(queue.topic, member.group, elapsed, kind)
+        if not request.goes_on:
+            log.warning(
+                "processQueue is dropped without process consume result. messageQueue=%s, msgs=%s",
+                queue,
+                listed(request.messages),
+            )
+        else:
+            self._settle(request, name or ConsumeConcurrentlyStatus.RECONSUME_LATER.name, context)
+        return interrupt
+
+    def _settle(self, request: ConsumeRequest, status: str, context: ConsumeConcurrentlyContext) -> None:
+        member = self._member
+        counted = request.settle(status, context.ack_index)
+        if counted is None:
+            return
+        member.statistics.settled(request.queue.topic, member.group, *counted)
+        failed = request.failed()
+        if not member.clustering:
+            for message in failed:
+                log.warning("BROADCASTING, the message consume failed, drop it, %s", message)
+        else:
+            self._send_back(request, failed, context.delay_level_when_next_consume)
+        with member.lock:
+            offset = request.finish(member.clock.now())
+        if offset is not None:
+            member.store.update_offset(request.queue, offset, increase_only=True)
+
+    def _send_back(self, request: ConsumeRequest, failed: list[MessageExt], delay_level: int) -> None:
+        member = self._member
+        kept = []
+        for message in failed:
+            with member.lock:
+                held = request.holds(message)
+            if not held:
+                log.info(
+                    "Message is not found in its process queue; skip send-back-procedure, topic=%s, "
+                    "brokerName=%s, queueId=%s, queueOffset=%s",
+                    message.topic,
+                    message.broker_name,
+                    message.queue_id,
+                    message.queue_offset,
+                )
+                continue
+            try:
+                member.send_message_back(message, delay_level, request.queue)
+            except Exception as error:
+                log.error("sendMessageBack exception, group: %s msg: %s", member.group, message, exc_info=error)
+                kept.append(message)
+        if kept:
+            request.keep(kept)
+            self._submit_later(ConsumeRequest(kept, request.process_queue, request.queue), sliced=True)
+
+    def clean_expired_messages(self) -> None:
+        """Give back what listeners hold for longer than consume_timeout: from each queue's head, at most 16 (1.9)."""
+        member = self._member
+        with member.lock:
+            queues = list(member.process_queues.values())
+        for process_queue in queues:
+            with member.lock:
+                turns = min(len(process_queue.cached_offsets), EXPIRED_AT_ONCE)
+            for _ in range(turns):
+                with member.lock:
+                    message = process_queue.expired(member.clock.now(), member.consumer.consume_timeout)
+                if message is None:
+                    break
+                try:
+                    member.send_message_back(message, EXPIRED_DELAY_LEVEL)
+                except Exception as error:
+                    log.error("send expired msg exception", exc_info=error)
+                    continue
+                log.info(
+                    "send expire msg back. topic=%s, msgId=%s, storeHost=/%s, queueId=%s, queueOffset=%s",
+                    message.topic,
+                    message.msg_id,
+                    message.store_host,
+                    message.queue_id,
+                    message.queue_offset,
+                )
+                with member.lock:
+                    cached = process_queue.cached_offsets
+                    if cached and cached[0] == message.queue_offset:
+                        process_queue.remove_messages([message], now=member.clock.now())

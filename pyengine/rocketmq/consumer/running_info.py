@@ -1,0 +1,100 @@
+"""What a consumer is doing, as mqadmin's consumerStatus shows it (ConsumerRunningInfo, spec rocketmq 9)."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import traceback
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyengine._engine.rocketmq.client.consume_rates import why_stuck
+from pyengine.attributes import frozen
+from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
+from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
+from pyengine.rocketmq.consumer.parameters import java_name
+from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData
+from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
+
+if TYPE_CHECKING:
+    from pyengine.rocketmq.consumer.member import GroupMember
+
+NO_FIELDS = ("broker", "clock", "local_offset_store_dir")  # what the real consumer has no field for
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class ConsumerRunningInfo:
+    """A consumer at one moment.
+
+    properties: every parameter that is not None by its Java name, as text, and the real client's PROP_ entries.
+    subscription_set: what it wants. mq_table: queue -> the real ProcessQueueInfo by its field names (``droped`` is
+    spelled so there). status_table: topic -> rates. jstack: threads and their frames, where asked for. now: ms.
+    """
+
+    client_id: str
+    now: int
+    properties: dict[str, str]
+    subscription_set: tuple[SubscriptionData, ...]
+    mq_table: dict[MessageQueue, dict[str, int | bool]]
+    status_table: dict[str, ConsumeStatus]
+    user_consumer_info: dict[str, str] = field(default_factory=dict)
+    jstack: str = ""
+
+    def analyze_process_queue(self) -> list[str]:
+        """A line for each queue that cannot be consumed or locked; none is good news."""
+        orderly = self.properties["PROP_CONSUMEORDERLY"] == "true"
+        found = ((queue, why_stuck(info, self.now, orderly=orderly)) for queue, info in self.mq_table.items())
+        return [f"{self.client_id} {queue} {problem}" for queue, problem in found if problem]
+
+
+def running_info(member: GroupMember, *, with_stacks: bool = False) -> ConsumerRunningInfo:
+    """The state of one member; with_stacks: with the stack of every thread of the process."""
+    consumer = member.consumer
+    properties = {
+        java_name(name): _text(value)
+        for name in type(consumer).__dataclass_fields__
+        if name not in NO_FIELDS and (value := getattr(consumer, name)) is not None
+    }
+    properties |= {
+        "PROP_NAMESERVER_ADDR": consumer.namesrv_addr or "",
+        "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+        "PROP_CLIENT_VERSION": "V5_3_3",
+        "PROP_CONSUMEORDERLY": str(member.orderly).lower(),
+        "PROP_THREADPOOL_CORE_SIZE": str(member.consuming.core_pool_size),
+        "PROP_CONSUMER_START_TIMESTAMP": str(member.start_timestamp),
+    }
+    with member.lock:
+        infos = {queue: process_queue.info() for queue, process_queue in member.process_queues.items()}
+    for queue, info in infos.items():
+        info["commitOffset"] = member.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
+    topics = sorted(member.subscriptions)
+    return ConsumerRunningInfo(
+        member.running.client_id,
+        member.clock.now(),
+        properties,
+        tuple(member.subscriptions[topic] for topic in topics),
+        {queue: infos[queue] for queue in sort_queues(list(infos))},
+        {topic: member.statistics.status(topic, member.group) for topic in topics},
+        jstack=_stacks() if with_stacks else "",
+    )
+
+
+def _text(value: object) -> str:
+    """As Java prints it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(getattr(value, "name", value))
+
+
+def _stacks() -> str:
+    """Each thread, then a line a frame, innermost first, with the thread's name in front."""
+    frames = sys._current_frames()
+    lines = []
+    for thread in threading.enumerate():
+        lines.append(f"{thread.name:<40}TID: {thread.ident} STATE: {'ALIVE' if thread.is_alive() else 'TERMINATED'}")
+        frame = frames.get(thread.ident or 0)
+        for entry in reversed(traceback.extract_stack(frame) if frame else []):
+            lines.append(f"{thread.name:<40}{entry.name}({entry.filename}:{entry.lineno})")
+        lines.append("")
+    return "\n".join(lines)

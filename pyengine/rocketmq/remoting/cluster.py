@@ -1,0 +1,653 @@
+"""A real RocketMQ cluster as a client sees it: the remoting calls over TCP (MQClientAPIImpl, MQClientInstance)."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+from weakref import WeakValueDictionary
+
+from pyengine._engine.rocketmq.client.validators import attached, suggested
+from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
+from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
+from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, properties_text
+from pyengine._engine.wire.remoting import RemotingCommand
+from pyengine.clock import SystemClock
+from pyengine.errors import (
+    ConfigurationError,
+    MQBrokerError,
+    MQClientError,
+    OffsetNotFoundError,
+    ProtocolError,
+    RemotingError,
+)
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.broker.broker import Broker
+from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.rocketmq.remoting.acl import SessionCredentials
+from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, parse_address
+from pyengine.rocketmq.remoting.compression import TYPES, compress
+from pyengine.rocketmq.remoting.mq_client_api import (
+    FLAG_COMMIT_OFFSET,
+    NO_PERMISSION,
+    QUERY_NOT_FOUND,
+    SERVICE_NOT_AVAILABLE,
+    SYSTEM_ERROR,
+    TOPIC_NOT_EXIST,
+    ClientEvents,
+    HeartbeatData,
+    PullCallback,
+    PullMessageRequest,
+    PullResult,
+    PullStatus,
+    SendResult,
+    SendStatus,
+    SubscriptionData,
+    plain_text,
+)
+from pyengine.rocketmq.remoting.stored_message import pulled_messages
+from pyengine.rocketmq.tables.allocation import MessageQueue
+
+log = logging.getLogger("pyengine.rocketmq")
+
+# Request codes whose header is empty, or that have none.
+HEART_BEAT = 34
+LOCK_BATCH_MQ = 41
+UNLOCK_BATCH_MQ = 42
+CHECK_CLIENT_CONFIG = 46
+NOTIFY_CONSUMER_IDS_CHANGED = 40
+
+SUCCESS = 0
+SYSTEM_BUSY = 2
+NO_BUYER_ID = 204
+NOT_IN_CURRENT_UNIT = 205
+SEND_STATUS = {
+    SUCCESS: SendStatus.SEND_OK,
+    10: SendStatus.FLUSH_DISK_TIMEOUT,
+    11: SendStatus.SLAVE_NOT_AVAILABLE,
+    12: SendStatus.FLUSH_SLAVE_TIMEOUT,
+}
+PULL_STATUS = {
+    SUCCESS: PullStatus.FOUND,
+    19: PullStatus.NO_NEW_MSG,
+    20: PullStatus.NO_MATCHED_MSG,
+    21: PullStatus.OFFSET_ILLEGAL,
+}
+# A send that is answered so is tried at another broker (DefaultMQProducer.retryResponseCodes).
+RETRIED = {
+    TOPIC_NOT_EXIST, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR, SYSTEM_BUSY, NO_PERMISSION, NO_BUYER_ID, NOT_IN_CURRENT_UNIT,
+}  # fmt: skip
+NOT_FOUND_TOPIC = 10005
+
+API_TIMEOUT = 3000  # ms
+SEND_BACK_TIMEOUT = 5000
+SEND_TIMEOUT = 3000
+ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues anew
+SEND_TRIES = 3
+COMPRESS_FROM = 4096  # bytes of a body
+AUTO_CREATE_TOPIC = "TBW102"
+DEFAULT_QUEUES = 4
+MASTER = 0
+READABLE, WRITABLE = 4, 2  # bits of a perm
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """Where a topic lies. fetched: when it was asked for, ms."""
+
+    read_queues: tuple[MessageQueue, ...]
+    write_queues: tuple[MessageQueue, ...]
+    fetched: int
+
+
+class Cluster:
+    """The cluster that name servers know: a remoting.MQClientAPI of one client.
+
+    namesrv_addr: the name servers, ``host:port;host:port``. They are asked one after another until one answers, and the
+    one that did is asked first the next time. client_id: of the client that uses it; the brokers know the members of a
+    group by their connections, so that each client has a Cluster of its own. credentials: signs every request.
+
+    Raises ConfigurationError for addresses that are none. Its calls raise RemotingError where nobody can be reached,
+    MQBrokerError where a broker refuses, MQClientError for a topic or a broker that no name server knows. A context
+    manager; leaving it ends the connections.
+    """
+
+    def __init__(
+        self, namesrv_addr: str, client_id: str | None = None, *, credentials: SessionCredentials | None = None
+    ) -> None:
+        self.name_servers = name_servers(namesrv_addr)
+        if credentials is not None and not isinstance(credentials, SessionCredentials):
+            hint = "give rocketmq.SessionCredentials(access_key, secret_key)"
+            raise ConfigurationError("credentials", repr(credentials), "SessionCredentials are needed", hint)
+        random.shuffle(self.name_servers)
+        self.client_id = client_id
+        self.clock = SystemClock("RocketMQ client timer")
+        self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials)
+        self._lock = threading.Lock()
+        self._events = ClientEvents()
+        self._routes: dict[str, _Route] = {}
+        self._brokers: dict[str, dict[int, str]] = {}  # name -> broker id -> address
+        self._suggested: dict[MessageQueue, int] = {}  # broker id that the last pull was told to ask next
+        self._heartbeats: dict[str, bytes] = {}  # group -> the body of its last heartbeat
+        self._turns: dict[str, count[int]] = {}
+        self.closed = False
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections; calls from now on raise RemotingError. Harmless the second time."""
+        self.closed = True
+        self._remoting.close()
+        self.clock.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(Broker, name):
+            raise AttributeError(f"a real cluster has no {name!r} here: only an embedded rocketmq.Broker does")
+        raise AttributeError(f"a Cluster has no {name!r}")
+
+    # What clients ask (remoting.MQClientAPI)
+
+    def register_client(self, client_id: str, events: ClientEvents) -> None:
+        """The client may be reached. Raises ConfigurationError for another client than the one that has the Cluster."""
+        with self._lock:
+            if self.client_id not in (None, client_id):
+                hint = "give each consumer namesrv_addr=..., or a Cluster of its own"
+                raise ConfigurationError("client_id", client_id, f"the Cluster is that of {self.client_id!r}", hint)
+            self.client_id = client_id
+            self._events = events
+
+    def unregister_client(self, client_id: str, group: str) -> None:
+        """The client leaves the group, at every broker; one that cannot be told is logged."""
+        with self._lock:
+            self._heartbeats.pop(group, None)
+        fields = {"clientID": client_id, "consumerGroup": group}
+        for address in self._addresses():
+            try:
+                self._ask(address, "UnregisterClientRequestHeader", fields)
+            except (RemotingError, MQBrokerError) as error:
+                log.warning("unregister client exception from broker: %s: %s", address, error)
+
+    def disconnect(self, client_id: str) -> None:
+        """The client is gone: end its connections."""
+        self.close()
+
+    def send_heartbeat(self, heartbeat: HeartbeatData) -> None:
+        """Tell every known broker that the client is alive. Raises RemotingError or MQBrokerError if none took it."""
+        body = _heartbeat_body(heartbeat)
+        with self._lock:
+            self._heartbeats[heartbeat.group] = body
+        addresses = self._addresses()
+        taken, failure = 0, None
+        for address in addresses:
+            try:
+                self._success(self._remoting.invoke(address, self._remoting.command(HEART_BEAT, {}, body), API_TIMEOUT))
+                taken += 1
+            except (RemotingError, MQBrokerError) as error:
+                log.warning("send heart beat to broker[%s] failed: %s", address, error)
+                failure = error
+        if failure is not None and not taken:
+            raise failure
+
+    def check_client(self, group: str, client_id: str, subscription: SubscriptionData) -> None:
+        """Ask a broker of the topic whether it can filter so (CHECK_CLIENT_CONFIG)."""
+        body = write_body(
+            "CheckClientRequestBody",
+            {"clientId": client_id, "group": group, "subscriptionData": _subscription(subscription)},
+        )
+        command = self._remoting.command(CHECK_CLIENT_CONFIG, None, body)
+        try:
+            answer = self._remoting.invoke(self._any_broker(subscription.topic), command, API_TIMEOUT)
+        except RemotingError as error:
+            raise MQClientError(
+                attached(
+                    "Check client in broker error, maybe because you use "
+                    f"{subscription.expression_type} to filter message, but server has not been upgraded to support!"
+                    "This error would not affect the launch of consumer, but may has impact on message receiving if "
+                    "you have use the new features which are not supported by server, please check the log!"
+                )
+            ) from error
+        if answer.code != SUCCESS:
+            raise MQClientError(attached(answer.remark or "", answer.code), answer.code)
+
+    def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
+        """All queues that can be read, None if there is no such topic; those of the last time, and a line in the log,
+        if no name server answers.
+        """
+        try:
+            route = self._fetch_route(plain_text("topic", topic))
+        except (RemotingError, MQClientError, ProtocolError) as error:
+            log.warning("updateTopicRouteInfoFromNameServer Exception, %s: %s", topic, error)
+            route = self._routes.get(topic)
+        return None if route is None else list(route.read_queues)
+
+    def publish_queues(self, topic: str) -> list[MessageQueue]:
+        """All queues that a message can be sent to; of an unknown topic those that it would be made with.
+
+        Raises MQClientError if there is none, RemotingError if no name server answers and nothing is known.
+        """
+        known = self._routes.get(plain_text("topic", topic))
+        if known is not None and self.clock.now() - known.fetched < ROUTE_AGE and known.write_queues:
+            return list(known.write_queues)
+        try:
+            route = self._fetch_route(topic)
+            if route is None and not topic.startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX)):
+                route = self._fetch_default_route(topic)
+        except RemotingError:
+            if known is None or not known.write_queues:
+                raise
+            route = known
+        if route is None or not route.write_queues:
+            problem = suggested(f"No route info of this topic: {topic}")
+            raise MQClientError(problem, NOT_FOUND_TOPIC)
+        return list(route.write_queues)
+
+    def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
+        """Client ids of the group's members, as one broker of the topic knows them; MQBrokerError if it knows none."""
+        answer = self._ask(self._any_broker(topic), "GetConsumerListByGroupRequestHeader", {"consumerGroup": group})
+        body = read_body("GetConsumerListByGroupResponseBody", answer.body or b"")
+        if body is None or body["consumerIdList"] is None:
+            raise MQBrokerError(answer.code, answer.remark or f"no consumer for this group, {group}")
+        return [each for each in body["consumerIdList"] if each is not None]
+
+    def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
+        """Answer through ``callback``, once. Raises MQClientError for an unknown broker, RemotingError for one that
+        cannot be reached.
+        """
+        queue = request.queue
+        address, slave = self._pull_address(queue)
+        fields: dict[str, Any] = {
+            "consumerGroup": request.consumer_group,
+            "topic": queue.topic,
+            "queueId": queue.queue_id,
+            "queueOffset": request.queue_offset,
+            "maxMsgNums": request.max_nums,
+            "sysFlag": request.sys_flag & ~FLAG_COMMIT_OFFSET if slave else request.sys_flag,
+            "commitOffset": request.commit_offset,
+            "suspendTimeoutMillis": request.suspend_timeout,
+            "subscription": request.sub_expression,
+            "subVersion": request.sub_version,
+            "maxMsgBytes": request.max_bytes,
+            "expressionType": request.expression_type,
+            "bname": queue.broker_name,
+        }
+
+        def answered(answer: RemotingCommand | RemotingError) -> None:
+            try:
+                callback(answer if isinstance(answer, RemotingError) else self._pull_result(queue, answer))
+            except (MQBrokerError, ProtocolError) as error:
+                callback(error)
+
+        self._remoting.invoke_async(
+            address, self._command("PullMessageRequestHeader", fields), request.timeout_millis, answered
+        )
+
+    def _pull_result(self, queue: MessageQueue, answer: RemotingCommand) -> PullResult:
+        status = PULL_STATUS.get(answer.code)
+        if status is None:
+            raise MQBrokerError(answer.code, answer.remark or "")
+        header = read_header("PullMessageResponseHeader", answer.ext_fields)
+        next_offset, least, most = (header[name] for name in ("nextBeginOffset", "minOffset", "maxOffset"))
+        if next_offset is None or least is None or most is None:
+            raise ProtocolError(f"the answer to a pull of {queue} has no offsets")
+        self._suggested[queue] = header["suggestWhichBrokerId"] or MASTER
+        found: list[MessageExt] = []
+        if status is PullStatus.FOUND:
+            try:
+                found.extend(pulled_messages(answer.body or b"", queue.broker_name))
+            except ProtocolError as error:
+                log.error("a message behind the %d that were pulled of %s cannot be read: %s", len(found), queue, error)
+        return PullResult(status, next_offset, least, most, tuple(found))
+
+    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = 5000) -> int:
+        """The committed offset. OffsetNotFoundError where there is none."""
+        fields = {"consumerGroup": group, **_of_queue(queue)}
+        command = self._command("QueryConsumerOffsetRequestHeader", fields)
+        answer = self._remoting.invoke(self._master(queue), command, timeout_millis)
+        if answer.code == QUERY_NOT_FOUND:
+            raise OffsetNotFoundError(answer.code, answer.remark or "")
+        return self._number(answer, "QueryConsumerOffsetResponseHeader", "offset")
+
+    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = 5000) -> None:
+        """Store the offset, lower ones too (one way)."""
+        fields = {"consumerGroup": group, "commitOffset": offset, **_of_queue(queue)}
+        command = self._command("UpdateConsumerOffsetRequestHeader", fields)
+        self._remoting.invoke_one_way(self._master(queue), command)
+
+    def max_offset(self, queue: MessageQueue) -> int:
+        """The offset that the next message will get."""
+        answer = self._ask(self._master(queue), "GetMaxOffsetRequestHeader", _of_queue(queue))
+        return self._number(answer, "GetMaxOffsetResponseHeader", "offset")
+
+    def min_offset(self, queue: MessageQueue) -> int:
+        """The smallest offset that is still there."""
+        answer = self._ask(self._master(queue), "GetMinOffsetRequestHeader", _of_queue(queue))
+        return self._number(answer, "GetMinOffsetResponseHeader", "offset")
+
+    def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
+        """The first offset stored at ``timestamp`` (ms) or later."""
+        fields = {"timestamp": timestamp, **_of_queue(queue)}
+        answer = self._ask(self._master(queue), "SearchOffsetRequestHeader", fields)
+        return self._number(answer, "SearchOffsetResponseHeader", "offset")
+
+    def lock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
+        """The queues that the client now holds for ordered consumption."""
+        held: set[MessageQueue] = set()
+        for address, body in self._lock_bodies("LockBatchRequestBody", group, client_id, queues):
+            answer = self._remoting.invoke(address, self._remoting.command(LOCK_BATCH_MQ, {}, body), 1000)
+            found = read_body("LockBatchResponseBody", self._success(answer).body or b"") or {}
+            held |= {_queue(each) for each in found.get("lockOKMQSet") or () if each is not None}
+        return held
+
+    def unlock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
+        """Give locks back (one way); those of other clients stay."""
+        for address, body in self._lock_bodies("UnlockBatchRequestBody", group, client_id, queues):
+            self._remoting.invoke_one_way(address, self._remoting.command(UNLOCK_BATCH_MQ, {}, body))
+
+    def consumer_send_message_back(
+        self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int
+    ) -> None:
+        """Give a message back for a later try, or for the dead letters."""
+        fields = {
+            "group": group,
+            "originTopic": message.topic,
+            "offset": message.commit_log_offset,
+            "delayLevel": delay_level,
+            "originMsgId": message.msg_id,
+            "maxReconsumeTimes": max_reconsume_times,
+            "bname": message.broker_name,
+        }
+        queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
+        self._ask(self._master(queue), "ConsumerSendMsgBackRequestHeader", fields, SEND_BACK_TIMEOUT)
+
+    def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
+        """Store a message. Without a queue in the next one of the topic, in turn, and at another broker if one cannot
+        be reached or refuses in a way that may pass: three tries. A body of 4,096 bytes or more is compressed.
+        """
+        command, most = self._send_fields(group, message), SEND_TRIES if queue is None else 1
+        broker = None
+        for left in reversed(range(most)):
+            chosen = queue if queue is not None else self._next_queue(message.topic, broker)
+            broker = chosen.broker_name
+            try:
+                return self._send(message, chosen, *command)
+            except (RemotingError, MQBrokerError) as error:
+                if not left or (isinstance(error, MQBrokerError) and error.code not in RETRIED):
+                    raise
+                log.warning("sendKernelImpl exception, resend at once, Broker: %s: %s", chosen, error)
+        raise AssertionError("unreachable")
+
+    # Within
+
+    def _send_fields(self, group: str, message: Message) -> tuple[dict[str, Any], bytes]:
+        """The header, without its queue, and the body of a send."""
+        body, flag = bytes(message.body or b""), 0
+        if len(body) >= COMPRESS_FROM:
+            body, flag = compress(body), COMPRESSED | TYPES["ZLIB"]
+        properties = {"WAIT": "true", **message.properties}
+        fields: dict[str, Any] = {"a": group, "b": message.topic, "c": AUTO_CREATE_TOPIC, "d": DEFAULT_QUEUES}
+        if message.topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
+            times = properties.pop(names.PROPERTY_RECONSUME_TIME, None)
+            most = properties.pop(names.PROPERTY_MAX_RECONSUME_TIMES, None)
+            fields["l"] = None if most is None else int(most)
+            fields["j"] = 0 if times is None else int(times)
+        else:
+            fields["j"] = 0
+        fields |= {"f": flag, "g": self.clock.now(), "h": message.flag, "k": False, "m": False}
+        fields["i"] = properties_text(properties)
+        return fields, body
+
+    def _send(self, message: Message, queue: MessageQueue, fields: dict[str, Any], body: bytes) -> SendResult:
+        command = self._command(
+            "SendMessageRequestHeaderV2", {**fields, "e": queue.queue_id, "n": queue.broker_name}, body
+        )
+        answer = self._remoting.invoke(self._master(queue), command, SEND_TIMEOUT)
+        status = SEND_STATUS.get(answer.code)
+        if status is None:
+            raise MQBrokerError(answer.code, answer.remark or "")
+        header = read_header("SendMessageResponseHeader", answer.ext_fields)
+        offset_msg_id: str = header["msgId"] or ""
+        unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, offset_msg_id)
+        stored = MessageQueue(message.topic, queue.broker_name, header["queueId"] or 0)
+        return SendResult(status, unique, offset_msg_id, stored, header["queueOffset"] or 0)
+
+    def _next_queue(self, topic: str, avoided: str | None) -> MessageQueue:
+        queues = self.publish_queues(topic)
+        with self._lock:
+            turn = self._turns.setdefault(topic, count(random.randrange(1000)))
+        for _ in queues:
+            chosen = queues[next(turn) % len(queues)]
+            if chosen.broker_name != avoided:
+                return chosen
+        return queues[next(turn) % len(queues)]
+
+    def _command(self, header: str, fields: dict[str, Any], body: bytes | None = None) -> RemotingCommand:
+        return self._remoting.command(CODES[header], write_header(header, fields), body)
+
+    def _ask(
+        self, address: str, header: str, fields: dict[str, Any], timeout_millis: int = API_TIMEOUT
+    ) -> RemotingCommand:
+        return self._success(self._remoting.invoke(address, self._command(header, fields), timeout_millis))
+
+    def _success(self, answer: RemotingCommand) -> RemotingCommand:
+        if answer.code != SUCCESS:
+            raise MQBrokerError(answer.code, answer.remark or "")
+        return answer
+
+    def _number(self, answer: RemotingCommand, header: str, field: str) -> int:
+        found = read_header(header, self._success(answer).ext_fields)[field]
+        if found is None:
+            raise ProtocolError(f"{header}.{field} is not in the answer")
+        number: int = found
+        return number
+
+    def _lock_bodies(
+        self, body: str, group: str, client_id: str, queues: Iterable[MessageQueue]
+    ) -> Iterable[tuple[str, bytes]]:
+        own: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            own.setdefault(queue.broker_name, []).append(queue)
+        for listed in own.values():
+            value = {"consumerGroup": group, "clientId": client_id, "mqSet": [_pairs(queue) for queue in listed]}
+            yield self._master(listed[0]), write_body(body, value)
+
+    def _addresses(self) -> list[str]:
+        with self._lock:
+            return sorted({address for broker in self._brokers.values() for address in broker.values()})
+
+    def _any_broker(self, topic: str) -> str:
+        """The address of a broker that has the topic, a master if there is one (findBrokerAddrByTopic)."""
+        route = self._routes.get(topic) or self._fetch_route(topic)
+        brokers = (
+            {queue.broker_name for queue in route.read_queues + route.write_queues} if route is not None else set()
+        )
+        with self._lock:
+            found = [self._brokers[name] for name in sorted(brokers) if self._brokers.get(name)]
+        if not found:
+            raise MQClientError(attached(f"No route info of this topic: {topic}"))
+        chosen = random.choice(found)
+        return chosen.get(MASTER) or random.choice(list(chosen.values()))
+
+    def _broker(self, queue: MessageQueue) -> dict[int, str]:
+        """Broker id -> address of a queue's broker. Raises MQClientError if no name server knows it."""
+        with self._lock:
+            found = self._brokers.get(queue.broker_name)
+        if not found:
+            self.topic_subscribe_info(queue.topic)
+            with self._lock:
+                found = self._brokers.get(queue.broker_name)
+        if not found:
+            raise MQClientError(attached(f"The broker[{queue.broker_name}] not exist"))
+        return found
+
+    def _master(self, queue: MessageQueue) -> str:
+        found = self._broker(queue)
+        address = found.get(MASTER)
+        if address is None:
+            raise MQClientError(attached(f"The broker[{queue.broker_name}] not exist"))
+        return address
+
+    def _pull_address(self, queue: MessageQueue) -> tuple[str, bool]:
+        """(address, whether it is a slave's) of the broker that the last answer suggested, or another of its name."""
+        found = self._broker(queue)
+        wanted = self._suggested.get(queue, MASTER)
+        chosen = wanted if wanted in found else min(found)
+        return found[chosen], chosen != MASTER
+
+    def _fetch_route(self, topic: str) -> _Route | None:
+        """What the name servers know of a topic, None for an unknown one. Raises RemotingError if none answers."""
+        data = self._route_data(topic)
+        if data is None:
+            return None
+        route = self._remember(topic, data, data["queueDatas"])
+        with self._lock:
+            self._routes[topic] = route
+        return route
+
+    def _fetch_default_route(self, topic: str) -> _Route | None:
+        """A topic's queues as a send would make them (autoCreateTopicEnable)."""
+        data = self._route_data(AUTO_CREATE_TOPIC)
+        if data is None:
+            return None
+        queues = []
+        for each in data["queueDatas"] or ():
+            number = min(DEFAULT_QUEUES, each["readQueueNums"])
+            queues.append({**each, "readQueueNums": number, "writeQueueNums": number})
+        return self._remember(topic, data, queues)
+
+    def _remember(self, topic: str, data: dict[str, Any], queue_datas: list[dict[str, Any]]) -> _Route:
+        brokers = {
+            each["brokerName"]: dict(each["brokerAddrs"] or {})
+            for each in data["brokerDatas"] or ()
+            if each is not None
+        }
+        with self._lock:
+            self._brokers.update(brokers)
+        readable, writable = [], []
+        for each in sorted((each for each in queue_datas or () if each), key=lambda each: each["brokerName"] or ""):
+            name = each["brokerName"]
+            if each["perm"] & READABLE:
+                readable += [MessageQueue(topic, name, i) for i in range(each["readQueueNums"])]
+            if each["perm"] & WRITABLE and MASTER in brokers.get(name, ()):
+                writable += [MessageQueue(topic, name, i) for i in range(each["writeQueueNums"])]
+        return _Route(tuple(readable), tuple(writable), self.clock.now())
+
+    def _route_data(self, topic: str) -> dict[str, Any] | None:
+        answer = self._ask_name_servers("GetRouteInfoRequestHeader", {"topic": topic})
+        if answer.code == TOPIC_NOT_EXIST:
+            return None
+        if answer.code != SUCCESS or answer.body is None:
+            raise MQClientError(attached(answer.remark or "", answer.code), answer.code)
+        return read_body("TopicRouteData", answer.body)
+
+    def _ask_name_servers(self, header: str, fields: dict[str, Any]) -> RemotingCommand:
+        with self._lock:
+            servers = list(self.name_servers)
+        for address in servers:
+            try:
+                answer = self._remoting.invoke(address, self._command(header, fields), API_TIMEOUT)
+            except RemotingError as error:
+                log.warning("name server %s does not answer: %s", address, error)
+                failure = error
+                continue
+            with self._lock:
+                self.name_servers.remove(address)
+                self.name_servers.insert(0, address)
+            return answer
+        raise failure
+
+    def _connected(self, channel: Channel) -> None:
+        """Let a broker that is connected, anew perhaps, know of this client before it is asked anything else."""
+        with self._lock:
+            is_broker = any(channel.address in broker.values() for broker in self._brokers.values())
+            bodies = list(self._heartbeats.values()) if is_broker else []
+        for body in bodies:
+            try:
+                channel.request(self._remoting.command(HEART_BEAT, {}, body), API_TIMEOUT, _heartbeat_answered)
+            except RemotingError as error:
+                log.warning("send heart beat to broker[%s] failed: %s", channel.address, error)
+
+    def _requested(self, command: RemotingCommand) -> None:
+        """A broker asks something of the client."""
+        if command.code == NOTIFY_CONSUMER_IDS_CHANGED:
+            group = read_header("NotifyConsumerIdsChangedRequestHeader", command.ext_fields)["consumerGroup"]
+            if group is not None:
+                self._events.consumer_ids_changed(group)
+        else:
+            log.info("a broker asks for %d, which this client does not know", command.code)
+
+
+def _heartbeat_answered(answer: RemotingCommand | RemotingError) -> None:
+    if isinstance(answer, RemotingError) or answer.code != SUCCESS:
+        log.warning("send heart beat to broker failed: %s", answer)
+
+
+def name_servers(namesrv_addr: str) -> list[str]:
+    """The addresses in ``host:port;host:port``. Raises ConfigurationError, which names the one that is none."""
+    listed = [each.strip() for each in plain_text("namesrv_addr", namesrv_addr).split(";") if each.strip()]
+    for each in listed:
+        parse_address("namesrv_addr", each)
+    if not listed:
+        raise ConfigurationError("namesrv_addr", repr(namesrv_addr), "no address", "give host:port;host:port")
+    return list(dict.fromkeys(listed))
+
+
+def _of_queue(queue: MessageQueue) -> dict[str, Any]:
+    return {"topic": queue.topic, "queueId": queue.queue_id, "bname": queue.broker_name}
+
+
+def _pairs(queue: MessageQueue) -> dict[str, Any]:
+    return {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id}
+
+
+def _queue(found: dict[str, Any]) -> MessageQueue:
+    return MessageQueue(found["topic"] or "", found["brokerName"] or "", found["queueId"])
+
+
+def _subscription(subscription: SubscriptionData) -> dict[str, Any]:
+    return {
+        "topic": subscription.topic,
+        "subString": subscription.sub_string,
+        "tagsSet": sorted(subscription.tags_set),
+        "codeSet": sorted(subscription.code_set),
+        "subVersion": subscription.sub_version,
+        "expressionType": subscription.expression_type,
+    }
+
+
+def _heartbeat_body(heartbeat: HeartbeatData) -> bytes:
+    group = {
+        "groupName": heartbeat.group,
+        "consumeType": "CONSUME_PASSIVELY",
+        "messageModel": heartbeat.message_model.name,
+        "consumeFromWhere": heartbeat.consume_from_where.name,
+        "subscriptionDataSet": [_subscription(each) for each in heartbeat.subscriptions],
+        "unitMode": heartbeat.unit_mode,
+    }
+    value = {
+        "clientID": heartbeat.client_id,
+        "consumerDataSet": [group],
+        "producerDataSet": [{"groupName": "CLIENT_INNER_PRODUCER"}],
+    }
+    return write_body("HeartbeatData", value)
+
+
+_shared: WeakValueDictionary[tuple[str, str, SessionCredentials | None], Cluster] = WeakValueDictionary()
+_shared_lock = threading.Lock()
+
+
+def shared_cluster(namesrv_addr: str, client_id: str, credentials: SessionCredentials | None = None) -> Cluster:
+    """The Cluster of a client of this process: consumers with one client id have one connection to each broker."""
+    with _shared_lock:
+        found = _shared.get((namesrv_addr, client_id, credentials))
+        if found is None or found.closed:
+            found = Cluster(namesrv_addr, client_id, credentials=credentials)
+            _shared[namesrv_addr, client_id, credentials] = found
+    return found

@@ -1,0 +1,170 @@
+"""Sending to a cluster, embedded or real."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from types import TracebackType
+from typing import Any, ClassVar, Self, overload
+
+from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
+from pyengine.attributes import Declared
+from pyengine.errors import ConfigurationError, MQClientError
+from pyengine.processes import belong
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.consumer.client import settle
+from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message
+from pyengine.rocketmq.remoting.acl import SessionCredentials
+from pyengine.rocketmq.remoting.channel import local_address
+from pyengine.rocketmq.remoting.cluster import Cluster
+from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, SendResult, plain_text, whole_number
+from pyengine.rocketmq.tables.allocation import MessageQueue
+
+QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
+
+log = logging.getLogger("pyengine.rocketmq")
+
+_producers = count(1)
+
+# Properties of a delay that the open broker stores and does not look at: that of the cloud's own producers.
+NOT_HONOURED = ("__STARTDELIVERTIME",)
+
+
+class Producer(Declared):
+    """Sends messages to the brokers: an embedded Broker, or those that the name servers at ``namesrv_addr`` know
+    (``host:port;host:port``). group: its producer group. Safe from any thread.
+
+    rpc_hook: SessionCredentials that sign what goes to ``namesrv_addr``. Its connections end with :meth:`shutdown`, or
+    with the block of a context manager. max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have
+    a limit of their own. Raises MQClientError with RocketMQ's texts for a group that may not have its name,
+    ConfigurationError for a broker, an address, a group or a size that is none.
+    """
+
+    broker: MQClientAPI
+    group: str
+    max_message_size: int
+    _changeable: ClassVar[frozenset[str]] = frozenset({"group", "max_message_size"})
+
+    def __init__(
+        self,
+        broker: MQClientAPI | None = None,
+        group: str = "DEFAULT_PRODUCER",
+        *,
+        namesrv_addr: str | None = None,
+        rpc_hook: SessionCredentials | None = None,
+        max_message_size: int = MAX_MESSAGE_SIZE,
+    ) -> None:
+        is_cluster = callable(getattr(broker, "send_message", None))
+        if not is_cluster and (broker is not None or namesrv_addr is None):
+            hint = "give a rocketmq.Broker, or namesrv_addr='host:port'"
+            raise ConfigurationError("broker", repr(broker), "no RocketMQ cluster", hint)
+        if broker is not None and namesrv_addr is not None:
+            raise ConfigurationError("namesrv_addr", repr(namesrv_addr), "there is a broker too", "give one of them")
+        check_group(plain_text("group", group))
+        self.group = group
+        self.max_message_size = whole_number("max_message_size", max_message_size)
+        self._own = None if namesrv_addr is None else Cluster(namesrv_addr, credentials=rpc_hook)
+        self.broker = self._own or broker  # type: ignore[assignment]
+        address = "127.0.0.1" if self._own is None else local_address(self._own.name_servers[0])
+        host = bytes(int(part) for part in address.split(".")) if ":" not in address else os.urandom(4)
+        self._prefix = f"{host.hex().upper()}{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
+        self._number = count()
+        self._lock = threading.Lock()
+        self._warned_of: set[str] = set()
+        belong(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.shutdown()
+
+    def shutdown(self) -> None:
+        """End the connections to ``namesrv_addr``; a broker that was given stays as it is. Harmless the second time."""
+        if self._own is not None:
+            self._own.close()
+
+    @overload
+    def send(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> SendResult: ...
+
+    @overload
+    def send(
+        self,
+        message: str,
+        body: bytes,
+        *,
+        tags: str | None = None,
+        keys: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        delay_time_level: int = 0,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> SendResult: ...
+
+    def send(
+        self,
+        message: Message | str,
+        body: bytes | None = None,
+        *,
+        tags: str | None = None,
+        keys: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        delay_time_level: int = 0,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> SendResult:
+        """Store one message and return where; with SEND_OK the broker has it as safe as it keeps messages.
+
+        message: a Message, or a topic together with body, tags, keys, properties and delay_time_level (1..18, 0 for
+        none). queue: where to; selector: function(queues, message, arg) -> queue, for messages that belong together
+        in order; without both the queues take turns. The message gets a unique id, if it has none.
+
+        Raises MQClientError with RocketMQ's texts for a topic or body that cannot be sent and for a queue of another
+        topic, MQBrokerError for what the brokers refuse, InvalidMessageError for fields of a wrong type,
+        ConfigurationError for a selector that cannot be called.
+        """
+        if isinstance(message, str):
+            message = Message(message, body, tags=tags, keys=keys, properties=properties)
+            if delay_time_level:
+                message.delay_time_level = delay_time_level
+        elif any(given is not None for given in (body, tags, keys, properties)) or delay_time_level:
+            raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
+        elif not isinstance(message, Message):
+            raise ConfigurationError("message", repr(message), "a Message or a topic is needed")
+        if selector is not None and not callable(selector):
+            hint = "give a function of (queues, message, arg) that returns one of the queues"
+            raise ConfigurationError("selector", repr(selector), "cannot be called", hint)
+        message.check()
+        for name in NOT_HONOURED:
+            if name in message.properties and name not in self._warned_of:
+                self._warned_of.add(name)
+                log.warning("group: %s: %s asks for a delivery at a time; it is delivered at once", self.group, name)
+        check_message(message.topic, message.body, self.max_message_size)
+        with self._lock:
+            unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"
+        message.properties.setdefault(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique)
+        if isinstance(queue, MessageQueue) and queue.topic != message.topic:
+            raise MQClientError(attached("message's topic not equal mq's topic"))
+        if selector is not None:
+            if queue is not None:
+                raise MQClientError("give a queue or a selector, not both")
+            queue = selector(self.broker.publish_queues(message.topic), message, arg)
+            if queue is None:
+                raise MQClientError("select message queue return null.")
+        result = self.broker.send_message(self.group, message, queue)
+        settle(self.broker.clock)
+        return result

@@ -1,0 +1,72 @@
+"""A message between the broker's log, the wire and its consumers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from pyengine._engine.rocketmq.broker import commit_log_record as record
+from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, decode_stored, message_id
+from pyengine.rocketmq import message as names
+from pyengine.rocketmq.message import MessageExt
+from pyengine.rocketmq.remoting.compression import decompress
+
+StoredFields = tuple[str, bytes, dict[str, str], int, int, int, int, int, bytes, bytes, int, int, int, int, int, int]
+
+
+def message_of(frame: bytes, broker_name: str) -> MessageExt:
+    """A fresh MessageExt of a message's frame in the log of the named broker. Raises ValueError for another frame."""
+    return message_ext(record.decode_message(frame), broker_name)
+
+
+def pulled_messages(data: bytes, broker_name: str) -> Iterator[MessageExt]:
+    """The messages in the body of a pull's answer, decompressed (MessageDecoder.decodes).
+
+    Raises ProtocolError where one cannot be read; those before it came out. The real one drops it, and what follows.
+    """
+    at = 0
+    while at < len(data):
+        fields, at = decode_stored(data, at)
+        message = message_ext(fields, broker_name)
+        if message.body and message.sys_flag & COMPRESSED:
+            message.body = decompress(message.body, message.sys_flag)
+            message.sys_flag &= ~COMPRESSED
+        yield message
+
+
+def message_ext(fields: StoredFields, broker_name: str) -> MessageExt:
+    """A MessageExt of the fields that the core reads of a stored message."""
+    (
+        topic, body, properties, position, queue_id, offset, born, stored, born_host, store_host, times, flag,
+        sys_flag, crc, size, prepared,
+    ) = fields  # fmt: skip
+    message = MessageExt(
+        topic, body, broker_name=broker_name, queue_id=queue_id, queue_offset=offset, commit_log_offset=position,
+        msg_id=properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or message_id(store_host, position),
+        reconsume_times=times, born_timestamp=born, store_timestamp=stored, born_host=host_text(born_host),
+        store_host=host_text(store_host), store_size=size, flag=flag,
+    )  # fmt: skip
+    message.properties = properties
+    message.sys_flag = sys_flag
+    message.body_crc = crc
+    message.prepared_transaction_offset = prepared
+    return message
+
+
+def host_bytes(text: str) -> bytes:
+    """``ip:port`` as eight bytes."""
+    address, _, port = text.rpartition(":")
+    return bytes(int(part) for part in address.split(".")) + int(port).to_bytes(4, "big")
+
+
+@functools.lru_cache(maxsize=4096)
+def host_text(packed: bytes) -> str:
+    """Eight bytes, or twenty, as ``ip:port``; producers and brokers are few."""
+    return f"{address_text(packed[:-4])}:{int.from_bytes(packed[-4:], 'big')}"
+
+
+def address_text(packed: bytes) -> str:
+    """Four bytes, or sixteen, as Java prints an address."""
+    if len(packed) == 4:
+        return ".".join(map(str, packed))
+    return ":".join(f"{int.from_bytes(packed[at : at + 2], 'big'):x}" for at in range(0, 16, 2))
