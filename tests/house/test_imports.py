@@ -65,6 +65,7 @@ CORE_MAY = {
     "typing",
     "typing_extensions",
     "collections",
+    "heapq",
     "enum",
     "sys",
     "__future__",

@@ -2,9 +2,10 @@
 commit.
 
 A lane holds the records that must be worked on one after the other: those of one key or of one queue. A record that
-waits for no other has none.
-Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand, a record without a lane exactly
-if it is not in hand; a record's offset is in its ProcessQueue until it is completed, the record is not: it knows its
+waits for no other has none. A record that was given back with a delay is neither in hand nor ready until it is due, and
+its lane waits with it.
+Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand or delayed, a record without a
+lane exactly if it is neither in hand nor delayed; a record's offset is in its ProcessQueue until it is completed, the record is not: it knows its
 queue, and a cycle through a Window is never collected; a revoked queue is in no table, and its records know an epoch
 that no table has. A lane's waiting records are waiting[first:].
 """
@@ -22,7 +23,7 @@ cdef class Lane:
     cdef Py_ssize_t first       # the first of them, None before
     cdef object key
     cdef Assigned assigned
-    cdef bint busy              # one record of it is in hand
+    cdef bint busy              # one record of it is in hand, or delayed
 
     cdef Work next(self)
     cdef int back(self, Work work) except -1
@@ -38,6 +39,7 @@ cdef class Assigned:
     cdef int64_t safe           # offset that is safe to commit, -1 before anything was completed
     cdef int64_t told           # the one that commits() gave last
     cdef int64_t in_hand
+    cdef int64_t delayed        # records given back that are not due
     cdef int64_t largest        # offset that was ever put, -1 before
     cdef bint revoked
 
@@ -60,6 +62,8 @@ cdef class Work:
 cdef class WorkTable:
     cdef dict queues            # queue -> Assigned
     cdef object ready           # deque of Lane and of Work without one
+    cdef list delayed           # heap of (due in ms, number of the delay, Work)
+    cdef int64_t delays         # numbers given: those due together come in the order in which they were given back
     cdef int64_t epochs
     cdef int order
     cdef readonly int64_t dropped       # completions that came after a revoke
@@ -71,3 +75,4 @@ cdef class WorkTable:
     cdef bint take_in(self, Assigned assigned, Work work) except -1       # True: the offset is new
     cpdef Work take(self)
     cdef Assigned leave(self, Work work)
+    cdef int wait_again(self, Work work) except -1

@@ -2,6 +2,7 @@
 """Out-of-order work on ordered queues, over RocketMQ's ProcessQueue: for clients of any broker."""
 
 from collections import deque
+from heapq import heapify, heappop, heappush
 
 cimport cython
 from cpython.long cimport PyLong_Check
@@ -157,6 +158,7 @@ cdef class WorkTable:
                   int64_t max_span=2000):
         self.queues = {}
         self.ready = deque()
+        self.delayed = []
         self.order = WorkOrder(order)
         self.max_messages, self.max_mebibytes, self.max_span = max_messages, max_mebibytes, max_span
 
@@ -192,6 +194,9 @@ cdef class WorkTable:
         del self.queues[queue]
         assigned.revoked = True
         self.ready = deque([turn for turn in self.ready if not belongs(turn, assigned)])
+        if assigned.delayed:
+            self.delayed = [entry for entry in self.delayed if not belongs(entry[2], assigned)]
+            heapify(self.delayed)
         assigned.lanes = {}
         return assigned.safe
 
@@ -310,21 +315,44 @@ cdef class WorkTable:
             assigned.safe = safe
         return True
 
-    def give_back(self, Work work not None):
+    def give_back(self, Work work not None, int64_t due=-1):
         """The work failed: it is taken again later, before the rest of its lane. Returns False if it was revoked.
 
+        due: ms from which :meth:`release` lets it be taken; until then the rest of its lane waits too. -1: at once.
         Raises IllegalStateError for a record that is not in hand.
         """
         cdef Assigned assigned = self.leave(work)
         if assigned.revoked:
             self.dropped += 1
             return False
+        if due < 0:
+            self.wait_again(work)
+            return True
+        if work.lane is not None:
+            work.lane.busy = True
+        self.delays += 1
+        assigned.delayed += 1
+        heappush(self.delayed, (due, self.delays, work))
+        return True
+
+    cdef int wait_again(self, Work work) except -1:
+        """A record that was given back may be taken, before the rest of its lane."""
         if work.lane is None:
             self.ready.append(work)
         else:
+            work.lane.busy = False
             work.lane.back(work)
             self.ready.append(work.lane)
-        return True
+        return 0
+
+    def release(self, int64_t now):
+        """Records whose delay is over at ``now`` (ms) may be taken. Returns when the next one is due, -1 for none."""
+        cdef Work work
+        while self.delayed and self.delayed[0][0] <= now:
+            work = heappop(self.delayed)[2]
+            work.assigned.delayed -= 1
+            self.wait_again(work)
+        return self.delayed[0][0] if self.delayed else -1
 
     def safe_offset(self, queue):
         """The offset that is safe to commit: everything below is done. -1 before anything was completed."""
@@ -374,6 +402,10 @@ cdef class WorkTable:
         cdef Lane lane
         cdef Work work
         cdef int64_t waiting
+        delayed = [entry[2] for entry in self.delayed]
+        for work in delayed:
+            assert not work.taken and not work.assigned.revoked, work
+            assert work.lane is None or work.lane.busy, work
         ready = set(self.ready)
         assert len(ready) == len(self.ready)
         for queue, assigned in self.queues.items():
@@ -393,6 +425,7 @@ cdef class WorkTable:
                     work = turn
                     assert work.epoch == assigned.epoch and work.lane is None and not work.taken, work
                     waiting += 1
-            assert waiting + assigned.in_hand == assigned.process_queue.message_count, queue
+            assert assigned.delayed == sum([belongs(work, assigned) for work in delayed]), queue
+            assert waiting + assigned.in_hand + assigned.delayed == assigned.process_queue.message_count, queue
         for turn in ready:
             assert not ((<Work>turn).assigned if type(turn) is Work else (<Lane>turn).assigned).revoked

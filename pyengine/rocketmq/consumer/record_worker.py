@@ -6,17 +6,25 @@ offset is safe to commit and which queue holds enough.
 
 from __future__ import annotations
 
+import functools
 import threading
+import weakref
 from collections.abc import Hashable, Iterable, Mapping
+from datetime import timedelta
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyengine._engine.rocketmq.client.process_queue import FlowControl
 from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable, polled
 from pyengine.attributes import Declared
+from pyengine.clock import Clock, SystemClock, Timer
+from pyengine.durations import milliseconds, seconds
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq.remoting.mq_client_api import check_listed, whole_number
 from pyengine.rocketmq.tables.allocation import MessageQueue
+
+if TYPE_CHECKING:
+    import asyncio
 
 _ORDERS = {"key": WorkOrder.BY_KEY, "queue": WorkOrder.BY_QUEUE, "none": WorkOrder.UNORDERED}
 
@@ -65,6 +73,12 @@ def _no_work(work: object) -> ConfigurationError:
     return ConfigurationError("work", repr(work), "no record in hand", "give what take() returned")
 
 
+@functools.cache
+def _system_clock() -> SystemClock:
+    """The clock of all workers without one of their own: one thread for all delays of the process."""
+    return SystemClock()
+
+
 class RecordWorker(Declared):
     """Hands out polled records to any number of threads or tasks and keeps the offset that is safe to commit.
 
@@ -76,6 +90,7 @@ class RecordWorker(Declared):
 
     A record is anything with confluent-kafka's, aiokafka's or RocketMQ's fields. A queue is
     ``TopicPartition(topic, partition)``, that of aiokafka or confluent-kafka too, or a MessageQueue. Thread-safe.
+    clock: by which the delays of :meth:`give_back` pass; the system's by default, a ManualClock in a test.
     Raises ConfigurationError for an order or a budget that is none.
     """
 
@@ -86,6 +101,7 @@ class RecordWorker(Declared):
         max_messages: int = 1000,
         max_mebibytes: int = 100,
         max_span: int = 2000,
+        clock: Clock | None = None,
     ) -> None:
         if not isinstance(order, str) or order not in _ORDERS:
             raise ConfigurationError("order", repr(order), "unknown", "'key', 'queue' or 'none'")
@@ -97,6 +113,9 @@ class RecordWorker(Declared):
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._waiting = 0
+        self._tasks: list[asyncio.Future[None]] = []
+        self._clock = clock
+        self._timer: Timer | None = None
 
     def assign(self, queues: Iterable[Hashable]) -> dict[Any, int]:
         """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has, and
@@ -143,11 +162,19 @@ class RecordWorker(Declared):
                             raise InvalidMessageError(field, value, "cannot be hashed", hint=hint) from None
                 raise
             finally:  # what lies before a record that is refused is in
-                if self._waiting:
-                    self._changed.notify(len(works))
+                self._wake(len(works))
         return new
 
-    def take(self, timeout: float | None = 0) -> Work | None:
+    def _wake(self, records: int) -> None:
+        """Let so many of those that wait for a record look again. The lock is held."""
+        if self._waiting:
+            self._changed.notify(records)
+        if self._tasks:
+            woken, self._tasks = self._tasks[:records], self._tasks[records:]
+            for future in woken:
+                future.get_loop().call_soon_threadsafe(_finish, future)
+
+    def take(self, timeout: float | timedelta | None = 0) -> Work | None:
         """A record that may be worked on now, None if there is none within ``timeout`` seconds (None: wait for ever).
 
         The answer has ``record``, ``key``, ``queue`` and ``attempts``, and is finished once, by :meth:`complete` or
@@ -173,12 +200,45 @@ class RecordWorker(Declared):
             raise
         return taken[0] if taken else None
 
-    def _wait(self, taken: list[Work], timeout: float | None) -> None:
+    async def take_async(self, timeout: float | timedelta | None = None) -> Work | None:
+        """:meth:`take` for tasks of an event loop: other tasks run while it waits. timeout: seconds, None: for ever.
+
+        A task that is cancelled has taken nothing. Raises as :meth:`take` does.
+        """
+        import asyncio
+
+        limit = _checked_timeout(timeout)
+        loop = asyncio.get_running_loop()
+        end = None if limit is None else loop.time() + limit
+        while True:
+            with self._lock:
+                for work in self._table:
+                    return work
+                ahead = None if end is None else end - loop.time()
+                if ahead is not None and ahead <= 0:
+                    return None
+                future = loop.create_future()
+                self._tasks.append(future)
+            try:
+                await asyncio.wait([future], timeout=ahead)
+            except BaseException:
+                self._give_up(future)
+                raise
+            with self._lock:
+                if future in self._tasks:  # its time is over
+                    self._tasks.remove(future)
+
+    def _give_up(self, future: asyncio.Future[None]) -> None:
+        """A task that waited was cancelled: what it was woken for is another's."""
+        with self._lock:
+            if future in self._tasks:
+                self._tasks.remove(future)
+            else:
+                self._wake(1)
+
+    def _wait(self, taken: list[Work], timeout: float | timedelta | None) -> None:
         """Put there what can be taken within ``timeout``."""
-        if timeout is not None:
-            if not isinstance(timeout, (int, float)) or timeout != timeout:
-                raise ConfigurationError("timeout", repr(timeout), "a number of seconds is needed, or None")
-            timeout = min(timeout, threading.TIMEOUT_MAX)
+        limit = _checked_timeout(timeout)
 
         def found() -> bool:
             taken.extend(islice(self._table, 1))
@@ -187,7 +247,10 @@ class RecordWorker(Declared):
         with self._lock:
             self._waiting += 1
             try:
-                self._changed.wait_for(found, timeout)
+                if self._clock is None:
+                    self._changed.wait_for(found, limit)
+                else:
+                    self._clock.wait(self._changed, found, None if limit is None else int(1000 * limit))
             finally:
                 self._waiting -= 1
 
@@ -201,23 +264,38 @@ class RecordWorker(Declared):
                 counted = self._table.complete(work)
             except TypeError:
                 raise _no_work(work) from None
-            if self._waiting:
-                self._changed.notify()
+            self._wake(1)
             return counted
 
-    def give_back(self, work: Work) -> bool:
+    def give_back(self, work: Work, *, delay: int | timedelta = 0) -> bool:
         """The record failed and comes again, before the others of its key. False: its queue was revoked meanwhile.
 
-        Raises as :meth:`complete` does.
+        delay: ms or a timedelta after which it may be taken again; until then the others of its key wait too, and its
+        offset is not committed. Raises as :meth:`complete` does, ConfigurationError for a delay that is none.
         """
+        wait = milliseconds("delay", delay)
+        if wait < 0:
+            raise ConfigurationError("delay", delay, "a record cannot come again before it failed", "0 is at once")
         with self._lock:
+            clock = (self._clock or _system_clock()) if wait else None
             try:
-                kept = self._table.give_back(work)
+                kept = self._table.give_back(work, clock.now() + wait if clock else -1)
             except TypeError:
                 raise _no_work(work) from None
-            if self._waiting:
-                self._changed.notify()
+            if clock is None:
+                self._wake(1)
+            elif kept:
+                self._release(clock)
             return kept
+
+    def _release(self, clock: Clock) -> None:
+        """Let records whose delay is over be taken, and set the timer for the next. The lock is held."""
+        following = self._table.release(clock.now())
+        if self._timer is not None and self._timer.when != following:
+            self._timer.cancel()
+            self._timer = None
+        if following >= 0 and self._timer is None:
+            self._timer = clock.call_at(following, functools.partial(_release_due, weakref.ref(self), clock))
 
     def commits(self) -> dict[Any, int]:
         """The offsets to commit: {queue: next offset to consume}, for queues where it moved since the last call."""
@@ -239,3 +317,27 @@ class RecordWorker(Declared):
         """How many records were finished after their queue had been revoked."""
         with self._lock:
             return self._table.dropped
+
+
+def _release_due(worker: weakref.ref[RecordWorker], clock: Clock) -> None:
+    """What a timer does: it does not keep a worker that its owner dropped."""
+    alive = worker()
+    if alive is not None:
+        with alive._lock:
+            alive._timer = None
+            alive._release(clock)
+            alive._wake(alive._waiting + len(alive._tasks))
+
+
+def _finish(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _checked_timeout(timeout: float | timedelta | None) -> float | None:
+    """Seconds to wait, None for ever. Raises ConfigurationError for what is not a number."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, (int, float, timedelta)) or timeout != timeout:
+        raise ConfigurationError("timeout", repr(timeout), "a number of seconds is needed, a timedelta or None")
+    return min(seconds(timeout), threading.TIMEOUT_MAX)

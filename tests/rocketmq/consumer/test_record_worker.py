@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 import weakref
 from collections import defaultdict
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable
+from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq import FlowControl, MessageExt, MessageQueue, RecordWorker, TopicPartition
 
@@ -259,7 +262,9 @@ def test_what_is_no_work_key_queue_or_timeout_is_named() -> None:
             ask([1])
     worker.take()
     for timeout in ("x", float("nan"), []):
-        with pytest.raises(ConfigurationError, match=r"^timeout=.*: a number of seconds is needed, or None"):
+        with pytest.raises(
+            ConfigurationError, match=r"^timeout=.*: a number of seconds is needed, a timed"
+        ):
             worker.take(timeout)
     assert worker.take(-1.5) is None
 
@@ -382,6 +387,118 @@ def test_threads_work_on_every_record_once_and_on_keys_in_order() -> None:
     assert worker.commits() == {P0: 600}
 
 
+def test_a_record_given_back_with_a_delay_comes_when_it_is_due_and_its_key_waits() -> None:
+    clock = ManualClock()
+    worker = RecordWorker(clock=clock)
+    worker.assign([P0])
+    worker.put([Attributes("orders", 0, offset, key) for offset, key in ((1, b"a"), (2, b"a"), (3, b"b"))])
+    failed = worker.take()
+    assert failed is not None
+    assert worker.give_back(failed, delay=timedelta(seconds=2))
+    with pytest.raises(IllegalStateError, match="not in hand"):
+        worker.complete(failed)
+    other = worker.take()
+    assert other is not None
+    assert other.queue_offset == 3
+    worker.complete(other)
+    assert worker.commits() == {P0: 1}
+    clock.advance(1999)
+    assert worker.take() is None
+    clock.advance(1)
+    assert worker.take() is failed
+    assert failed.attempts == 2
+    worker.give_back(failed, delay=500)
+    assert worker.take(timeout=0.4) is None
+    assert worker.take(timeout=None) is failed, "waiting moves a manual clock"
+    worker.give_back(failed, delay=500)
+    assert worker.revoke([P0]) == {P0: 1}
+    worker.assign([P0])
+    clock.advance(500)
+    assert worker.take() is None
+    for delay in (-1, 1.5, "1s"):
+        with pytest.raises(ConfigurationError, match="delay="):
+            worker.give_back(failed, delay=delay)  # type: ignore[arg-type]
+
+
+def test_a_delay_by_the_system_s_clock_wakes_who_waits() -> None:
+    worker = RecordWorker("none")
+    worker.assign([P0])
+    worker.put([Attributes("orders", 0, 1)])
+    work = worker.take()
+    assert work is not None
+    worker.give_back(work, delay=30)
+    assert worker.take() is None
+    assert worker.take(timeout=10) is work
+
+
+def test_a_delay_does_not_keep_a_worker_that_is_dropped() -> None:
+    worker: RecordWorker | None = RecordWorker()
+    assert worker is not None
+    worker.assign([P0])
+    record = Attributes("orders", 0, 1)
+    kept = weakref.ref(record)
+    worker.put([record])
+    work = worker.take()
+    assert work is not None
+    worker.give_back(work, delay=3_600_000)
+    del worker, record, work
+    gc.collect()
+    assert kept() is None
+
+
+def test_tasks_wait_for_records_beside_each_other() -> None:
+    async def run() -> list[int]:
+        worker = RecordWorker()
+        worker.assign([P0])
+        done: list[int] = []
+
+        async def work() -> None:
+            while (taken := await worker.take_async(0.5)) is not None:
+                await asyncio.sleep(0)
+                done.append(taken.queue_offset)
+                worker.complete(taken)
+                if taken.queue_offset == 99:
+                    return
+
+        tasks = [asyncio.create_task(work()) for _ in range(3)]
+        await asyncio.sleep(0)
+        gone = asyncio.create_task(worker.take_async())
+        await asyncio.sleep(0)
+        for start in range(0, 100, 20):
+            worker.put(Attributes("orders", 0, offset, b"%d" % (offset % 7)) for offset in range(start, start + 20))
+            await asyncio.sleep(0)
+            if start == 0:
+                gone.cancel()
+        await asyncio.gather(*tasks)
+        assert worker.commits() == {P0: 100}
+        return done
+
+    done = asyncio.run(run())
+    for key in range(7):
+        of_key = [offset for offset in done if offset % 7 == key]
+        assert of_key == sorted(of_key)
+
+
+def test_a_task_that_is_cancelled_has_taken_nothing_and_wakes_another() -> None:
+    async def run() -> None:
+        worker = RecordWorker("none")
+        worker.assign([P0])
+        first, second = (asyncio.create_task(worker.take_async()) for _ in range(2))
+        await asyncio.sleep(0)
+        worker.put([Attributes("orders", 0, 7)])
+        first.cancel()  # after it was woken
+        taken = await asyncio.wait_for(second, 5)
+        assert taken is not None
+        assert taken.queue_offset == 7
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        assert await worker.take_async(0) is None
+        with pytest.raises(ConfigurationError, match=r"^timeout='x'"):
+            await worker.take_async("x")  # type: ignore[arg-type]
+
+    asyncio.run(run())
+
+
 class Machine(RuleBasedStateMachine):
     """Any order of calls against sets and lists that anybody can follow."""
 
@@ -393,6 +510,8 @@ class Machine(RuleBasedStateMachine):
         self.following = dict.fromkeys("pq", 0)
         self.waiting: dict[str, list[tuple[int, str | None]]] = {}
         self.hand: list[Work] = []
+        self.delayed: list[tuple[int, Work]] = []
+        self.now = 0
         self.epoch: dict[str, int] = {}
         self.highest = dict.fromkeys("pq", -1)
         self.largest = dict.fromkeys("pq", -1)
@@ -416,6 +535,7 @@ class Machine(RuleBasedStateMachine):
         if queue in self.epoch:
             self.table.revoke(queue)
             del self.epoch[queue], self.waiting[queue]
+            self.delayed = [entry for entry in self.delayed if entry[1].queue != queue]
 
     @rule(queue=queues, key=st.sampled_from(["a", "b", None]), gap=st.integers(1, 3))
     def put(self, queue: str, key: str | None, gap: int) -> None:
@@ -430,7 +550,8 @@ class Machine(RuleBasedStateMachine):
         work = self.table.take()
         allowed = set()
         for queue, waiting in self.waiting.items():
-            busy = [w for w in self.hand if w.queue == queue and w.epoch == self.epoch[queue]]
+            out = [*self.hand, *(work for _, work in self.delayed)]
+            busy = [w for w in out if w.queue == queue and w.epoch == self.epoch[queue]]
             for place, (offset, key) in enumerate(waiting):
                 if self.order == WorkOrder.BY_QUEUE:
                     free = place == 0 and not busy
@@ -448,18 +569,33 @@ class Machine(RuleBasedStateMachine):
             self.hand.append(work)
 
     @precondition(lambda self: self.hand)
-    @rule(place=st.integers(0, 99), fails=st.booleans())
-    def finish(self, place: int, fails: bool) -> None:
+    @rule(place=st.integers(0, 99), fails=st.booleans(), delay=st.integers(-1, 5))
+    def finish(self, place: int, fails: bool, delay: int) -> None:
         work = self.hand.pop(place % len(self.hand))
         valid = self.epoch.get(work.queue) == work.epoch
-        assert (self.table.give_back(work) if fails else self.table.complete(work)) == valid
+        due = -1 if delay < 0 else self.now + delay
+        assert (self.table.give_back(work, due) if fails else self.table.complete(work)) == valid
         if not valid:
             self.dropped += 1
+        elif fails and due >= 0:
+            self.delayed.append((due, work))
         elif fails:
-            entries = [*self.waiting[work.queue], (work.queue_offset, work.key)]
-            self.waiting[work.queue] = sorted(entries, key=lambda entry: entry[0])
+            self.wait_again(work)
         else:
             self.highest[work.queue] = max(self.highest[work.queue], work.queue_offset)
+
+    def wait_again(self, work: Work) -> None:
+        entries = [*self.waiting[work.queue], (work.queue_offset, work.key)]
+        self.waiting[work.queue] = sorted(entries, key=lambda entry: entry[0])
+
+    @rule(passed=st.integers(0, 4))
+    def release(self, passed: int) -> None:
+        self.now += passed
+        for due, work in self.delayed:
+            if due <= self.now:
+                self.wait_again(work)
+        self.delayed = [entry for entry in self.delayed if entry[0] > self.now]
+        assert self.table.release(self.now) == min((due for due, _ in self.delayed), default=-1)
 
     @invariant()
     def agrees(self) -> None:
@@ -467,7 +603,8 @@ class Machine(RuleBasedStateMachine):
         assert self.table.dropped == self.dropped
         assert self.table.assigned() == self.epoch
         for queue in self.epoch:
-            hand = [w.queue_offset for w in self.hand if w.queue == queue and w.epoch == self.epoch[queue]]
+            out = [*self.hand, *(work for _, work in self.delayed)]
+            hand = [w.queue_offset for w in out if w.queue == queue and w.epoch == self.epoch[queue]]
             open_offsets = sorted([offset for offset, _ in self.waiting[queue]] + hand)
             assert self.table.unfinished(queue) == open_offsets
             full = {FlowControl.COUNT} if len(open_offsets) > 5 else set()
