@@ -41,8 +41,13 @@ class Metric:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
+Family = tuple[str, MetricKind, str]
+"""Name, kind and help of the rows of one metric."""
+
+
 class Source(Protocol):
-    """Something that can be measured."""
+    """Something that can be measured. One whose rows come and go, as a broker's with its destinations, also has
+    ``metric_families() -> iterable of Family``: what may come."""
 
     def metrics(self) -> Iterable[Metric]:
         """Its numbers now."""
@@ -92,7 +97,8 @@ class PrometheusCollector:
 
 
 def observe(meter: Meter, *sources: Source) -> None:
-    """Let an OpenTelemetry meter observe the sources from now on, one instrument for each metric they have now.
+    """Let an OpenTelemetry meter observe the sources from now on, one instrument for each metric that they have now or
+    say they may have.
 
     Raises MissingExtraError without opentelemetry-api (extra ``metrics``).
     """
@@ -108,11 +114,12 @@ def observe(meter: Meter, *sources: Source) -> None:
         make = meter.create_observable_counter if kind is MetricKind.COUNTER else meter.create_observable_gauge
         make(name, [read], description=text)
 
-    for key, _ in _families(sources):
+    coming = (family for source in sources for family in getattr(source, "metric_families", tuple)())
+    for key in dict.fromkeys([*(key for key, _ in _families(sources)), *coming]):
         instrument(*key)
 
 
-def _families(sources: Iterable[Source]) -> list[tuple[tuple[str, MetricKind, str], list[Metric]]]:
+def _families(sources: Iterable[Source]) -> list[tuple[Family, list[Metric]]]:
     rows = metric_table(*sources)
     return [(key, list(group)) for key, group in groupby(rows, key=lambda row: (row.name, row.kind, row.help))]
 

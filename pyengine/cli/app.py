@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+import pyengine
 from pyengine.cli.outlet import print_json, refuse, tell
 from pyengine.errors import PyengineError, UnknownNameError
 
@@ -79,10 +79,7 @@ def plain_errors() -> Iterator[None]:
 
 def _version(asked: bool) -> None:
     if asked:
-        try:
-            print("pyengine", version("pyengine-dispatch"))
-        except PackageNotFoundError:
-            print("pyengine (not installed: run from its sources)")
+        print("pyengine", pyengine.__version__)
         raise typer.Exit
 
 

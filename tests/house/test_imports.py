@@ -111,6 +111,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
         "disk_sync",
         "topology",
         "destinations",
+        "metrics",
     },
     "rocketmq": {
         "errors",

@@ -157,6 +157,13 @@ ERRORS: dict[str, Callable[[type, str], BaseException]] = {
     "PyengineError": lambda kind, name: kind(name),
     "IllegalStateError": lambda kind, name: kind(name),
     "AllocationError": lambda kind, name: kind(name, name, name),
+    "ConfigurationError": lambda kind, name: kind(name, name, name, name),
+    "UnknownNameError": lambda kind, name: kind(name, name, name, name),
+    "SnapshotError": lambda kind, name: kind(name, 7),
+    "JMSError": lambda kind, name: kind(name),
+    "InvalidDestinationError": lambda kind, name: kind(name),
+    "InvalidClientIDError": lambda kind, name: kind(name),
+    "ProtocolError": lambda kind, name: kind(name),
 }
 
 

@@ -11,7 +11,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pyengine import rocketmq
+from pyengine import Message, activemq, rocketmq
 from pyengine.clock import ManualClock
 from pyengine.metrics import Metric, MetricKind, PrometheusCollector, metric_table, observe, prometheus_text
 
@@ -104,3 +104,42 @@ def test_a_consumer_is_a_source() -> None:
     broker.close()
     with pytest.raises(rocketmq.MQClientError, match="service state not OK"):
         list(rocketmq.DefaultMQPushConsumer("H").metrics())
+
+
+def test_a_broker_s_destinations_are_a_source() -> None:
+    with activemq.Broker(name="b", clock=ManualClock()) as broker:
+        reader = InMemoryMetricReader()
+        provider = MeterProvider([reader])
+        observe(provider.get_meter("test"), broker)  # before there is any destination
+        with activemq.ConnectionFactory("vm://b", broker=broker).create_connection() as connection:
+            session = connection.create_session(activemq.CLIENT_ACKNOWLEDGE)
+            producer = session.create_producer("orders")
+            for price in (1, 2, 300):
+                producer.send(Message({"price": price}, body=b"x"))
+            consumer = session.create_consumer("orders?consumer.prefetchSize=1", "price < 100")
+            session.create_consumer("topic://prices")
+            session.create_producer("topic://prices").send(b"x")
+            assert consumer.receive(timeout=0) is not None
+            rows = {
+                (row.name.removeprefix("pyengine_activemq_"), row.labels["destination"], row.labels.get("reason")): row
+                for row in metric_table(broker)
+            }
+            numbers = {key: row.value for key, row in rows.items()}
+            assert numbers["queue_size", "orders", None] == 3
+            assert numbers["enqueued_total", "orders", None] == 3
+            assert numbers["in_flight", "orders", None] == 2
+            assert numbers["held", "orders", "SELECTOR"] == 1
+            assert numbers["enqueued_total", "prices", None] == 1
+            assert numbers["discarded_total", "prices", None] == 0
+            assert rows["queue_size", "orders", None].labels == {
+                "broker": "b",
+                "destination": "orders",
+                "type": "queue",
+            }
+            assert len(samples(prometheus_text(broker))) == len(metric_table(broker))
+            assert {row.name for row in metric_table(broker)} <= {name for name, _, _ in broker.metric_families()}
+            data = reader.get_metrics_data()
+            assert data is not None
+            names = {metric.name for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+            assert names == {row.name for row in metric_table(broker)}
+        provider.shutdown()

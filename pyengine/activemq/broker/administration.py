@@ -18,14 +18,17 @@ from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
 from pyengine.activemq.client.session import destination_of
 from pyengine.activemq.core_settings import NO_POLICY
+from pyengine.activemq.broker.destination_metrics import FAMILIES, destination_metrics
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidDestinationError, JMSError, did_you_mean
+from pyengine.metrics import Family, Metric
 from pyengine.topology.checked import check
 
 
 class Administration:
     """The operator's side of a Broker. Destinations are given by name: ``orders`` or ``topic://Prices``."""
 
+    name: str
     outbox: Outbox
     router: Router
     topics: Topics
@@ -69,6 +72,16 @@ class Administration:
                 )
                 if wanted is None or subscription.covers(wanted)
             )
+
+    def metrics(self) -> list[Metric]:
+        """Every destination's numbers at this moment, for :mod:`pyengine.metrics`: ``prometheus_text(broker)``."""
+        with self.outbox:
+            views = [self.view(destination) for destination in self.router.destinations]
+        return list(destination_metrics(self.name, views))
+
+    def metric_families(self) -> tuple[Family, ...]:
+        """What :meth:`metrics` may have, with no destination too."""
+        return FAMILIES
 
     def held(self, queue: str | Destination) -> tuple[HeldMessage, ...]:
         """The messages of a queue that no consumer has, by arrival, each with the reason."""
