@@ -406,6 +406,25 @@ cdef class Message(Envelope):
         self.read(name, &value)
         return value.type != NULL_VALUE
 
+    def __getitem__(self, name):
+        """The property or header, as :meth:`get_object_property`. Raises KeyError where it is absent or null."""
+        found = self.get_object_property(name)
+        if found is None:
+            hint = did_you_mean(name, (*self.property_names, *HEADER_NAMES))
+            raise KeyError(f"the message has no {name!r}" + (f"; {hint}" if hint else ""))
+        return found
+
+    def get(self, name, default=None):
+        """The property or header, ``default`` where it is absent or null."""
+        found = self.get_object_property(name)
+        return default if found is None else found
+
+    def __contains__(self, name):
+        return isinstance(name, str) and bool(name) and self.property_exists(name)
+
+    def __iter__(self):
+        return iter(self.property_names)
+
     @property
     def property_names(self):
         """The names of the properties, in the order they were first set; headers are not among them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +47,7 @@ class Promises(ast.NodeTransformer):
 
 def keeps(expression: Callable[[], object], promised: str, line: str) -> None:
     """Evaluate an expression and compare it with its comment."""
-    raised = getattr(pyengine, promised, None)
+    raised = getattr(pyengine, promised, None) or getattr(builtins, promised, None)
     if isinstance(raised, type) and issubclass(raised, Exception):
         with pytest.raises(raised):
             expression()

@@ -169,6 +169,23 @@ def test_getters_convert_as_jms_does(java_type: str) -> None:
             assert read("x") == 7
 
 
+def test_a_message_is_read_as_a_mapping_is() -> None:
+    message = Message({"price": numpy.int16(250), "colour": None}, priority=7, type="t")
+    assert (message["price"], type(message["price"])) == (250, numpy.int16)
+    assert (message["JMSPriority"], message["JMSType"]) == (7, "t")
+    assert (message.get("price"), message.get("colour"), message.get("colour", "none")) == (250, None, "none")
+    assert ("price" in message, "colour" in message, "JMSType" in message, 7 in message) == (True, False, True, False)
+    assert list(message) == list(message.property_names)
+    assert bool(Message())
+    for name, hint in (
+        ("prize", "did you mean 'price'"),
+        ("JMSPrioriti", "did you mean 'JMSPriority'"),
+        ("colour", ""),
+    ):
+        with pytest.raises(KeyError, match=f"the message has no '{name}'.*{hint}"):
+            message[name]
+
+
 def test_getters_of_what_is_absent() -> None:
     message = Message()
     assert message.get_boolean_property("x") is False

@@ -262,9 +262,7 @@ def test_what_is_no_work_key_queue_or_timeout_is_named() -> None:
             ask([1])
     worker.take()
     for timeout in ("x", float("nan"), []):
-        with pytest.raises(
-            ConfigurationError, match=r"^timeout=.*: a number of seconds is needed, a timed"
-        ):
+        with pytest.raises(ConfigurationError, match=r"^timeout=.*: a number of seconds is needed, a timed"):
             worker.take(timeout)
     assert worker.take(-1.5) is None
 
