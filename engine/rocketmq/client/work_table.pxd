@@ -5,9 +5,9 @@ A lane holds the records that must be worked on one after the other: those of on
 waits for no other has none. A record that was given back with a delay is neither in hand nor ready until it is due, and
 its lane waits with it.
 Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand or delayed, a record without a
-lane exactly if it is neither in hand nor delayed; a record's offset is in its ProcessQueue until it is completed, the record is not: it knows its
-queue, and a cycle through a Window is never collected; a revoked queue is in no table, and its records know an epoch
-that no table has. A lane's waiting records are waiting[first:].
+lane exactly if it is neither in hand nor delayed; a record's offset is in its ProcessQueue until it is completed, the
+record is not: it knows its queue, and a cycle through a Window is never collected; a revoked queue is in no table, and
+its records know an epoch that no table has. A lane's waiting records are waiting[first:].
 """
 
 from libc.stdint cimport int64_t
