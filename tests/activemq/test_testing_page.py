@@ -23,7 +23,7 @@ def test_the_page_is_a_test_that_passes(pytester: pytest.Pytester) -> None:
     pages = blocks("docs/testing.md", "python")
     pytester.makepyfile(**{f"test_{number}": block for number, block in enumerate(pages)})
     installed = any(point.value == PLUGIN for point in entry_points(group="pytest11"))
-    pytester.runpytest(*(() if installed else ("-p", PLUGIN))).assert_outcomes(passed=4)
+    pytester.runpytest(*(() if installed else ("-p", PLUGIN))).assert_outcomes(passed=5)
 
 
 def test_the_former_name_of_the_plugin_has_the_same_fixtures() -> None:

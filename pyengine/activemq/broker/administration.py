@@ -10,6 +10,7 @@ from pyengine import Selector
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
+from pyengine.activemq.broker.broker.destination_metrics import FAMILIES, destination_metrics
 from pyengine.activemq.broker.queues import QueueDestination
 from pyengine.activemq.broker.router import AnyDestination, Router
 from pyengine.activemq.broker.subscription import Subscription
@@ -18,7 +19,6 @@ from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
 from pyengine.activemq.client.session import destination_of
 from pyengine.activemq.core_settings import NO_POLICY
-from pyengine.activemq.broker.destination_metrics import FAMILIES, destination_metrics
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import InvalidDestinationError, JMSError, did_you_mean
 from pyengine.metrics import Family, Metric

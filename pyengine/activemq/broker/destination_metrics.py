@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason
-from pyengine.activemq.views import DestinationView, QueueView, TopicView
+from pyengine.activemq.broker.views import DestinationView, QueueView, TopicView
 from pyengine.metrics import Family, Metric, MetricKind
 
 PREFIX = "pyengine_activemq_"
