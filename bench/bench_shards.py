@@ -33,7 +33,7 @@ class Handing:
 
     def __call__(self, numbers: Iterator[Any]) -> Iterator[Any]:
         from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA
-        from pyengine.backlog.shards import shard_batches
+        from pyengine.backlog.tables.shards import shard_batches
 
         schema = pa.schema([ASSIGNMENT_SCHEMA.field(name) for name in LEAN])
         topology = Topology.from_text(self.text)

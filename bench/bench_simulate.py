@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from bench.contest import Contest, Side, speed_test
-from pyengine.backlog.group_simulation import SimulatedClient, simulate_group
-from pyengine.backlog.simulate import SimulatedConsumer, Workload, simulate
+from pyengine.backlog.simulate.groups import SimulatedClient, simulate_group
+from pyengine.backlog.simulate.queues import SimulatedConsumer, Workload, simulate
 
 MESSAGES = 40_000
 

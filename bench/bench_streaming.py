@@ -22,7 +22,7 @@ from bench.bench_spark import cpu, same
 from bench.contest import Row
 from pyengine.activemq.tables.dispatch import columns_read
 from pyengine.activemq.tables.stream_state import STREAM_SCHEMA, Carry
-from pyengine.backlog.messages import to_messages
+from pyengine.backlog.tables.messages import to_messages
 from pyengine.spark import dispatch_stream
 from pyengine.spark.session import start_session
 from pyengine.topology import Consumer, Policy, Source, Topology

@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyengine.activemq.tables.dispatch import dispatch_batches
-from pyengine.backlog.measures import Measures
-from pyengine.backlog.runs import ordered, write_run
-from pyengine.backlog.shards import write_assignments
-from pyengine.backlog.sources import parquet_pieces, read_piece
+from pyengine.backlog.tables.measures import Measures
+from pyengine.backlog.tables.runs import ordered, write_run
+from pyengine.backlog.tables.shards import write_assignments
+from pyengine.backlog.tables.sources import parquet_pieces, read_piece
 from pyengine.topology import Consumer, Source, Topology
 
 FILE = 500_000

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from bench.generate import TOPOLOGY, table
-from pyengine.backlog.rows import Rows
-from pyengine.backlog.runs import ordered, write_run
+from pyengine.backlog.tables.rows import Rows
+from pyengine.backlog.tables.runs import ordered, write_run
 from pyengine.topology import Topology
 
 ROWS, SHARDS = 2_000_000, 4

@@ -27,7 +27,7 @@ import pyspark
 
 from pyengine import spark as ps
 from pyengine.activemq.tables.dispatch import dispatch_table
-from pyengine.backlog.messages import to_messages
+from pyengine.backlog.tables.messages import to_messages
 from pyengine.spark.java import find_java
 from pyengine.spark.session import start_session
 from pyengine.spark.shards import scheduled

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pyengine.backlog.evidence.opening import STDIN, open_whole
+from pyengine.backlog.diagnosis.evidence.opening import STDIN, open_whole
 from pyengine.cli.tables import Table, plain, show_line, show_table
 from pyengine.errors import AllocationError, ConfigurationError, counted, did_you_mean
 from pyengine.rocketmq import (

@@ -162,9 +162,10 @@ def diagnose(
     the same), or what was read does not tell yet.
     """
     with plain_errors():
-        from pyengine.backlog import findings_page, pages
-        from pyengine.backlog.evidence import Remark
+        from pyengine.backlog.diagnosis.evidence import Remark
         from pyengine.backlog.heard import heard
+        from pyengine.backlog.pages import findings_page
+        from pyengine.backlog.pages import page as pages
         from pyengine.cli import diagnose as diagnosing
         from pyengine.cli import policies as policing
 
@@ -224,10 +225,11 @@ def watch(
 ) -> None:
     """Find out which consumer threads of a running process stand still, and at which line of your code.
 
-    A Python service can watch itself: pyengine.backlog.watch. Exit code 1: a thread stands still.
+    A Python service can watch itself: pyengine.backlog.diagnosis.watch. Exit code 1: a thread stands still.
     """
     with plain_errors():
-        from pyengine.backlog import findings_page, pages
+        from pyengine.backlog.pages import findings_page
+        from pyengine.backlog.pages import page as pages
         from pyengine.cli import diagnose as diagnosing
         from pyengine.cli import watch as watching
 
@@ -263,9 +265,10 @@ def lint(
     the same.
     """
     with plain_errors():
-        from pyengine.backlog import findings_page, pages
-        from pyengine.backlog.evidence import Remark
+        from pyengine.backlog.diagnosis.evidence import Remark
         from pyengine.backlog.heard import heard
+        from pyengine.backlog.pages import findings_page
+        from pyengine.backlog.pages import page as pages
         from pyengine.cli import lint as linting
         from pyengine.cli import policies as policing
 
@@ -299,7 +302,8 @@ def simulate(
     Exit code 1: in a variant messages are left that nobody takes.
     """
     with plain_errors():
-        from pyengine.backlog import pages, simulation_page
+        from pyengine.backlog.pages import page as pages
+        from pyengine.backlog.pages import simulation_page
         from pyengine.cli import simulate as simulating
 
         pages.check_target(report)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from pyengine.backlog.diagnose import diagnose, judged_healthy, names_cut, seen_too_seldom, to_bring
-from pyengine.backlog.evidence import Evidence, Source, read_what_can_be
+from pyengine.backlog.diagnosis.diagnose import diagnose, judged_healthy, names_cut, seen_too_seldom, to_bring
+from pyengine.backlog.diagnosis.evidence import Evidence, Source, read_what_can_be
+from pyengine.backlog.diagnosis.rules.series import clock
 from pyengine.backlog.findings import Finding, Language, Said, say
-from pyengine.backlog.rules.series import clock
 from pyengine.cli.findings import show_finding
 from pyengine.cli.outlet import tell
 from pyengine.cli.tables import show_line

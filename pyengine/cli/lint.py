@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from pyengine.backlog.evidence.opening import open_whole
+from pyengine.backlog.diagnosis.evidence.opening import open_whole
 from pyengine.backlog.findings import Finding, Language, say
-from pyengine.backlog.lint import lint, lint_broker, lint_consumer, lint_consumers, lint_spring
-from pyengine.backlog.traps import push_consumer, spring
+from pyengine.backlog.lint.checks import lint, lint_broker, lint_consumer, lint_consumers, lint_spring
+from pyengine.backlog.lint.rules import push_consumer, spring
 from pyengine.cli.findings import show_finding
 from pyengine.cli.tables import plain
 from pyengine.errors import InvalidSourceError, PyengineError

@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from pyengine import Selector, Subscriptions
-from pyengine.backlog.rows import Reject, Rows
-from pyengine.backlog.sources import FORMATS, mixed_columns, read_files, read_stream
+from pyengine.backlog.tables.rows import Reject, Rows
+from pyengine.backlog.tables.sources import FORMATS, mixed_columns, read_files, read_stream
 from pyengine.cli.outlet import is_left, print_line, tell
 from pyengine.errors import (
     InvalidSelectorError,

@@ -16,12 +16,13 @@ from rich.console import Console, Group
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from pyengine.backlog import pages, report
 from pyengine.backlog.findings import Language, say, translated, word
 from pyengine.backlog.heard import heard
-from pyengine.backlog.output import replace_file
-from pyengine.backlog.report import causes_first, share
-from pyengine.backlog.summary import DestinationSummary, Summary
+from pyengine.backlog.pages import page as pages
+from pyengine.backlog.pages import report
+from pyengine.backlog.pages.report import causes_first, share
+from pyengine.backlog.tables.output import replace_file
+from pyengine.backlog.tables.summary import DestinationSummary, Summary
 from pyengine.cli.outlet import tell
 from pyengine.cli.tables import Table, plain, show_line, show_table
 from pyengine.topology import Topology

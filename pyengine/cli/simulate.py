@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
-from pyengine.backlog import scenario
-from pyengine.backlog.evidence.opening import open_whole
+from pyengine.backlog.diagnosis.evidence.opening import open_whole
 from pyengine.backlog.findings import Language, say, word
-from pyengine.backlog.scenario import Scenario
-from pyengine.backlog.simulate import Simulation
+from pyengine.backlog.simulate import scenario
+from pyengine.backlog.simulate.queues import Simulation
+from pyengine.backlog.simulate.scenario import Scenario
 from pyengine.cli.tables import Table, plain, show_line, show_table
 
 POINTS = 200

@@ -11,9 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from pyengine.backlog.evidence import Evidence, read_text
+from pyengine.backlog.diagnosis.evidence import Evidence, read_text
+from pyengine.backlog.diagnosis.rules import threads
 from pyengine.backlog.findings import Finding, Language, say
-from pyengine.backlog.rules import threads
 from pyengine.errors import InvalidSourceError
 
 TOOLS = {"jstack": ("jstack", "{pid}"), "py-spy": ("py-spy", "dump", "--pid", "{pid}")}

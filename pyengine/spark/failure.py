@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pyengine.errors import PyengineError
 
 if TYPE_CHECKING:
-    from pyengine.backlog.rows import Reject
+    from pyengine.backlog.tables.rows import Reject
 
 _MARK = "pyengine-error:"
 

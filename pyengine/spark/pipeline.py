@@ -18,9 +18,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyengine.backlog.explanation import explain
-from pyengine.backlog.output import remove_partials, replace_file, written
-from pyengine.backlog.summary import RejectSummary, Summary
+from pyengine.backlog.tables.explanation import explain
+from pyengine.backlog.tables.output import remove_partials, replace_file, written
+from pyengine.backlog.tables.summary import RejectSummary, Summary
 from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
 from pyengine.spark.failure import interrupted_as_such
@@ -31,8 +31,8 @@ from pyengine.topology.checked import check
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pyengine.backlog.runs import Run
-    from pyengine.backlog.sources import Piece
+    from pyengine.backlog.tables.runs import Run
+    from pyengine.backlog.tables.sources import Piece
 
 MARKER = "summary.json"  # a folder with this file is one of ours
 PLAN = "plan.json"
@@ -185,7 +185,7 @@ def _complete(work: Path) -> None:
     import pyarrow.parquet as pq
 
     from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA
-    from pyengine.backlog.messages import REJECT_SCHEMA
+    from pyengine.backlog.tables.messages import REJECT_SCHEMA
 
     for name, schema in (("deliveries", ASSIGNMENT_SCHEMA), ("held", ASSIGNMENT_SCHEMA), ("rejects", REJECT_SCHEMA)):
         if not any((work / name).glob("part-*")):
@@ -283,15 +283,15 @@ class _Plan:
     work: str = ""
 
     def to_text(self) -> str:
-        from pyengine.backlog.runs import LAYOUT
-        from pyengine.backlog.shards import pieces_to_text
+        from pyengine.backlog.tables.runs import LAYOUT
+        from pyengine.backlog.tables.shards import pieces_to_text
 
         return json.dumps([LAYOUT, self.topology, pieces_to_text(self.pieces), self.seen, self.shards, self.work])
 
     @classmethod
     def from_text(cls, text: str) -> _Plan:
-        from pyengine.backlog.runs import LAYOUT
-        from pyengine.backlog.shards import piece_from_text
+        from pyengine.backlog.tables.runs import LAYOUT
+        from pyengine.backlog.tables.shards import piece_from_text
 
         layout, topology, pieces, seen, shards, work = json.loads(text)
         if layout != LAYOUT:
@@ -302,8 +302,8 @@ class _Plan:
 def _plan(topology: Topology, aside: Path, shards: int | None) -> _Plan:
     """What is to be done, or what an interrupted run of the same topology over the same files left to do."""
     from pyengine.activemq.tables.dispatch import columns_read
-    from pyengine.backlog.messages import message_schema
-    from pyengine.backlog.sources import parquet_pieces, read_schema
+    from pyengine.backlog.tables.messages import message_schema
+    from pyengine.backlog.tables.sources import parquet_pieces, read_schema
 
     pieces = parquet_pieces(topology.source)
     if pieces:
@@ -338,7 +338,7 @@ def _fresh(aside: Path, plan: _Plan) -> _Plan:
 
 def _seen(topology: Topology) -> str:
     """What tells whether the source's files are still the same."""
-    from pyengine.backlog.sources import source_files
+    from pyengine.backlog.tables.sources import source_files
 
     return json.dumps(
         [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in source_files(topology.source)]
@@ -348,11 +348,11 @@ def _seen(topology: Topology) -> str:
 def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
     """Messages, rejects and runs of a source that is not Parquet, read in this process."""
     from pyengine.activemq.tables.dispatch import columns_read
-    from pyengine.backlog.messages import message_schema
-    from pyengine.backlog.rows import Rows
-    from pyengine.backlog.runs import write_run
-    from pyengine.backlog.shards import write_rejects
-    from pyengine.backlog.sources import read_source
+    from pyengine.backlog.tables.messages import message_schema
+    from pyengine.backlog.tables.rows import Rows
+    from pyengine.backlog.tables.runs import write_run
+    from pyengine.backlog.tables.shards import write_rejects
+    from pyengine.backlog.tables.sources import read_source
 
     rows = read_source(topology.source)
     columns_read(topology, message_schema(rows.table.schema, topology.source).names)
@@ -376,14 +376,14 @@ def _ingest_here(topology: Topology, work: Path, shards: int) -> list[Run]:
 
 def _ingest_there(session: SparkSession, plan: _Plan, work: Path) -> list[Run]:
     """The same of Parquet files, read by the workers; what an earlier attempt finished is not done again."""
-    from pyengine.backlog.runs import run_from_text
+    from pyengine.backlog.tables.runs import run_from_text
 
     text, pieces, shards = plan.topology, plan.pieces, plan.shards
 
     def ingest(number: int) -> str:
-        from pyengine.backlog.runs import run_to_text, write_run
-        from pyengine.backlog.shards import write_rejects
-        from pyengine.backlog.sources import read_piece
+        from pyengine.backlog.tables.runs import run_to_text, write_run
+        from pyengine.backlog.tables.shards import write_rejects
+        from pyengine.backlog.tables.sources import read_piece
 
         topology = Topology.from_text(text)
         rows = read_piece(pieces[number], topology.source)
@@ -405,9 +405,9 @@ def _dispatch(session: SparkSession, plan: _Plan, runs: int, work: Path) -> list
         import pickle
 
         from pyengine.activemq.tables.dispatch import dispatch_batches
-        from pyengine.backlog.measures import Measures
-        from pyengine.backlog.runs import ordered
-        from pyengine.backlog.shards import write_assignments
+        from pyengine.backlog.tables.measures import Measures
+        from pyengine.backlog.tables.runs import ordered
+        from pyengine.backlog.tables.shards import write_assignments
 
         topology = Topology.from_text(text)
         measures = Measures(topology)
@@ -443,7 +443,7 @@ def _summary(topology: Topology, work: Path, runs: list[Run], tallies: list[str]
 
     import pyarrow.parquet as pq
 
-    from pyengine.backlog.measures import Measures
+    from pyengine.backlog.tables.measures import Measures
 
     measures = Measures(topology)
     for each in tallies:
@@ -479,7 +479,7 @@ def _explain_again(topology: Topology, summary: Summary) -> None:
 
 
 def _rejects(table: Any) -> list[RejectSummary]:
-    from pyengine.backlog.measures import EXAMPLES
+    from pyengine.backlog.tables.measures import EXAMPLES
 
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for line in table.sort_by("row").to_pylist():

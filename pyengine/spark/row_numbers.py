@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pyengine.backlog.rows import Reject
+from pyengine.backlog.tables.rows import Reject
 from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.functions import has_column, quoted, refuse_ambiguous
 from pyengine.topology.checked import check

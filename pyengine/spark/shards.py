@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyengine.backlog.output import remove_partials
+from pyengine.backlog.tables.output import remove_partials
 from pyengine.errors import InvalidSourceError, OutputExistsError
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.session import require_count, require_path, require_spark
@@ -20,7 +20,7 @@ from pyengine.topology.checked import check
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyengine.backlog.sources import Piece
+    from pyengine.backlog.tables.sources import Piece
 
 RUNS = ".runs"
 
@@ -38,7 +38,7 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     """
     require_spark()
     require_count("shards", shards)
-    from pyengine.backlog.sources import parquet_pieces
+    from pyengine.backlog.tables.sources import parquet_pieces
 
     check("topology", topology, Topology)
     check("folder", folder, str | os.PathLike)
@@ -57,8 +57,8 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
 
 
 def _write_shards(session: SparkSession, topology: Topology, into: Path, pieces: Sequence[Piece], shards: int) -> int:
-    from pyengine.backlog import shards as files
-    from pyengine.backlog.runs import run_from_text
+    from pyengine.backlog.tables import shards as files
+    from pyengine.backlog.tables.runs import run_from_text
 
     (into / RUNS).mkdir(parents=True)
     (into / "rejects").mkdir()
@@ -66,8 +66,8 @@ def _write_shards(session: SparkSession, topology: Topology, into: Path, pieces:
     runs, runs_folder = len(pieces), into / RUNS
 
     def ingest(number: int) -> str:
-        from pyengine.backlog.runs import run_to_text, write_run
-        from pyengine.backlog.sources import read_piece
+        from pyengine.backlog.tables.runs import run_to_text, write_run
+        from pyengine.backlog.tables.sources import read_piece
 
         here = Topology.from_text(text)
         rows = read_piece(files.piece_from_text(texts[number]), here.source)
@@ -78,7 +78,7 @@ def _write_shards(session: SparkSession, topology: Topology, into: Path, pieces:
     made = [run_from_text(each) for each in scheduled(session, len(texts), ingest)]
 
     def merge(shard: int) -> str:
-        from pyengine.backlog import shards as files
+        from pyengine.backlog.tables import shards as files
 
         here = Topology.from_text(text)
         return json.dumps(files.write_shard(runs_folder, runs, shard, here, into / f"shard-{shard:05}.parquet"))
@@ -136,7 +136,7 @@ def assign_shards(
 
     def assign(number: int) -> str:
         from pyengine.activemq.tables.dispatch import dispatch_batches
-        from pyengine.backlog import shards as files
+        from pyengine.backlog.tables import shards as files
 
         here = Topology.from_text(text)
         answer = dispatch_batches(here, files.shard_batches(paths[number], here, names), names, codes=True)
@@ -178,7 +178,7 @@ def _shards_of(
     import pyarrow as pa
 
     from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA
-    from pyengine.backlog.shards import read_marker
+    from pyengine.backlog.tables.shards import read_marker
 
     check("topology", topology, Topology)
     check("folder", folder, str | os.PathLike)
@@ -206,7 +206,7 @@ class ShardAssignment:
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         from pyengine.activemq.tables.dispatch import dispatch_batches
-        from pyengine.backlog.shards import shard_batches
+        from pyengine.backlog.tables.shards import shard_batches
 
         with sent_to_driver():
             topology = Topology.from_text(self.text)

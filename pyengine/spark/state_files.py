@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from pyengine._engine.serialization.codec import seal, unseal
-from pyengine.backlog.output import replace_file, written
+from pyengine.backlog.tables.output import replace_file, written
 from pyengine.disk_sync import sync_folder
 from pyengine.errors import OutputError, SnapshotError, counted, shown
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyengine.backlog.output import replace_file, written
+from pyengine.backlog.tables.output import replace_file, written
 from pyengine.disk_sync import sync_folder
 from pyengine.errors import (
     ConfigurationError,
@@ -78,8 +78,8 @@ def dispatch_stream(
     require_count("shards", shards)
     require_count("partitions", partitions)
     from pyengine.activemq.tables.dispatch import columns_read
-    from pyengine.backlog.declared_types import arrow_type
-    from pyengine.backlog.messages import DESTINATION, message_schema
+    from pyengine.backlog.tables.declared_types import arrow_type
+    from pyengine.backlog.tables.messages import DESTINATION, message_schema
 
     check("topology", topology, Topology)
     if isinstance(row, (list, tuple)):
@@ -203,7 +203,7 @@ class _Work:
     def _dispatched(self, df: DataFrame, before: Progress, batch: int, writing: str) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
 
-        from pyengine.backlog.messages import ROW
+        from pyengine.backlog.tables.messages import ROW
 
         source = Topology.from_text(self.start.topology).source
         shard = F.pmod(F.xxhash64(_queue_name(source)), F.lit(self.start.shards)).cast("int")
@@ -331,7 +331,7 @@ class _Shards:
         import pyarrow.compute as pc
 
         from pyengine.activemq.tables.stream_state import encoded
-        from pyengine.backlog.messages import DESTINATION, ROW, to_messages
+        from pyengine.backlog.tables.messages import DESTINATION, ROW, to_messages
 
         source = carry.topology.source
         events: list[tuple[int, int, str]] = []
@@ -426,7 +426,7 @@ def _events(rows: Any, source: Source) -> tuple[list[tuple[int, int, str]], list
     by the task of the first shard. The moment is the source's timestamp column, or 0."""
     import numpy as np
 
-    from pyengine.backlog.messages import ROW, to_messages
+    from pyengine.backlog.tables.messages import ROW, to_messages
 
     numbers = rows.column(ROW).to_numpy()
     moments = np.zeros(len(numbers), np.int64)

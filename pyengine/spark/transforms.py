@@ -178,7 +178,7 @@ def dispatch(
     topology = replace(topology, source=replace(topology.source, path="DataFrame", package="", table=""))
 
     from pyengine.activemq.tables.dispatch import columns_read
-    from pyengine.backlog.messages import ROW, message_schema
+    from pyengine.backlog.tables.messages import ROW, message_schema
 
     source, needed, offered = source_read(df, topology)
     names, numbers = numbers_of(df, row)
@@ -224,7 +224,7 @@ def _consume(
     from pyspark.sql import functions as F  # noqa: N812
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from pyengine.backlog.messages import refuse_own_name
+    from pyengine.backlog.tables.messages import refuse_own_name
     from pyengine.rocketmq.tables.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups, dispatch_messages
 
     check("topology", groups, Topology | ConsumerGroups)
@@ -249,7 +249,7 @@ def _consume(
 def assign(
     messages: DataFrame, topology: Topology, partitions: int | None = None, numbers: Sequence[str] = ()
 ) -> DataFrame:
-    """Dispatch for messages that are already made (pyengine.backlog.messages).
+    """Dispatch for messages that are already made (pyengine.backlog.tables.messages).
 
     numbers: the columns that number the rows, as the caller names them; none: the rows of a queue have each another
     number.
@@ -278,7 +278,7 @@ def prepared_schema(made: Any, parts: Sequence[str]) -> Any:
     """The schema of messages with the columns that number them, and why a row is none."""
     import pyarrow as pa
 
-    from pyengine.backlog.messages import ROW
+    from pyengine.backlog.tables.messages import ROW
 
     fields = [pa.field(part, pa.int64()) for part in parts if part != ROW]
     return pa.schema([*made, *fields, pa.field(REJECT, pa.string())])
@@ -298,7 +298,7 @@ class Preparation:
         import numpy as np
         import pyarrow as pa
 
-        from pyengine.backlog.messages import ROW, message_schema, to_messages
+        from pyengine.backlog.tables.messages import ROW, message_schema, to_messages
 
         with sent_to_driver():
             source = Topology.from_text(self.text).source

@@ -12,7 +12,7 @@ ROOMS = Path(pyengine.backlog.__file__).parent
 
 
 def codes_of(room: str) -> set[str]:
-    """The codes a module gives, for instance ``rules/offsets.py``: first arguments of calls that name a severity."""
+    """Codes that a module gives, as ``diagnosis/rules/offsets.py``: first arguments of calls that name a severity."""
     found: set[str] = set()
     for node in ast.walk(ast.parse((ROOMS / room).read_text("utf-8"))):
         if isinstance(node, ast.Call) and len(node.args) > 1 and "Severity" in ast.dump(node.args[1]):

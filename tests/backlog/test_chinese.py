@@ -15,20 +15,21 @@ from rich.console import Console
 
 import pyengine
 from pyengine import Selector
-from pyengine.backlog import findings_page, pages
-from pyengine.backlog.diagnose import diagnose
-from pyengine.backlog.evidence import Evidence, Remark, read_files
+from pyengine.backlog.diagnosis.diagnose import diagnose
+from pyengine.backlog.diagnosis.evidence import Evidence, Remark, read_files
 from pyengine.backlog.findings import Finding, Said, chinese, say, translated
 from pyengine.backlog.heard import heard
-from pyengine.backlog.lint import lint_broker, lint_consumer, lint_spring
-from pyengine.backlog.messages import to_messages
-from pyengine.backlog.sources import read_files as read_rows
+from pyengine.backlog.lint.checks import lint_broker, lint_consumer, lint_spring
+from pyengine.backlog.pages import findings_page
+from pyengine.backlog.pages import page as pages
+from pyengine.backlog.tables.messages import to_messages
+from pyengine.backlog.tables.sources import read_files as read_rows
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli import lint as linting
 from pyengine.topology import Source, TimeColumn
-from tests.backlog.test_pages import DATA
-from tests.backlog.test_spring import SPRING, configuration
-from tests.backlog.test_traps import CASES, CONSUMERS
+from tests.backlog.lint.test_spring import SPRING, configuration
+from tests.backlog.lint.test_traps import CASES, CONSUMERS
+from tests.backlog.pages.test_pages import DATA
 from tests.engine.selector.test_parser import SURPRISES
 
 PACKAGE = Path(pyengine.__file__).parent
@@ -68,7 +69,7 @@ def rooms() -> dict[str, set[str]]:
             continue
         templates, others = said_in(text)
         assert not others, (file, others)
-        home = file.stem if file.parent.name in ("rules", "traps") else file.parent.name
+        home = file.stem if file.parent.name == "rules" else file.parent.name
         for template in templates:
             homes.setdefault(template, set()).add(home)
     found: dict[str, set[str]] = {}

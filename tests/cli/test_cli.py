@@ -26,7 +26,7 @@ from pyengine.cli.run import _progress, show
 from pyengine.cli.watch import tool_for
 from pyengine.spark.pipeline import Progress as Stage
 from pyengine.topology import Topology
-from tests.backlog import summaries
+from tests.backlog.pages import summaries
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights" / "flights.toml"

@@ -8,13 +8,20 @@ import sys
 
 import pytest
 
+from pyengine.backlog.moved import MODULES as BACKLOG
 from pyengine.rocketmq.moved import MODULES as ROCKETMQ
 
-PACKAGES = {"pyengine.rocketmq": ROCKETMQ}
+PACKAGES = {"pyengine.backlog": BACKLOG, "pyengine.rocketmq": ROCKETMQ}
 MOVED = {
     f"{package}.{old}": f"{package}.{new}" for package, modules in PACKAGES.items() for old, new in modules.items()
 }
 SHOWN = {  # module that is a package now, or that docs showed -> names that were imported from it
+    "pyengine.backlog.diagnose": "diagnose",
+    "pyengine.backlog.evidence": "live read_text",
+    "pyengine.backlog.group_simulation": "GroupVariant SimulatedClient simulate_group",
+    "pyengine.backlog.lint": "lint lint_broker lint_consumer lint_consumers lint_spring",
+    "pyengine.backlog.simulate": "SimulatedConsumer Simulation Variant Workload compare simulate",
+    "pyengine.backlog.watch": "Watch",
     "pyengine.rocketmq.broker": "Broker",
     "pyengine.rocketmq.dispatch": "ConsumerGroup ConsumerGroups MessageColumns dispatch_messages",
     "pyengine.rocketmq.remoting": "ConsumeFromWhere MQClientAPI MessageModel PullMessageRequest PullResult PullStatus "

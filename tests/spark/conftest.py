@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql.pandas import functions
 
 from pyengine.activemq.tables.dispatch import dispatch_table
-from pyengine.backlog.messages import to_messages
-from pyengine.backlog.sources import read_source
+from pyengine.backlog.tables.messages import to_messages
+from pyengine.backlog.tables.sources import read_source
 from pyengine.spark.session import start_session
 from pyengine.topology import Topology
 

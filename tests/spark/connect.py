@@ -23,8 +23,8 @@ import pytest
 from pyengine import rocketmq
 from pyengine import spark as ps
 from pyengine.activemq.tables.dispatch import dispatch_table
-from pyengine.backlog.messages import to_messages
-from pyengine.backlog.simulate import SimulatedConsumer, Variant, Workload, compare
+from pyengine.backlog.simulate.queues import SimulatedConsumer, Variant, Workload, compare
+from pyengine.backlog.tables.messages import to_messages
 from pyengine.errors import InvalidSelectorError
 from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
 from pyengine.spark.java import find_java

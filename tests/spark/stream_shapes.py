@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA
 from pyengine.activemq.tables.dispatch import dispatch_table
-from pyengine.backlog.messages import to_messages
-from pyengine.backlog.sources import read_source
+from pyengine.backlog.tables.messages import to_messages
+from pyengine.backlog.tables.sources import read_source
 from pyengine.spark.session import start_session
 from pyengine.topology import Consumer, Policy, Topology
 from tests.spark.test_dispatch import QUEUES, SCHEMA, SELECTORS, assert_same, topology_of

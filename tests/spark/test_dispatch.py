@@ -26,7 +26,7 @@ from pyengine.activemq.tables.dispatch import (
     dispatch_table,
     order_columns,
 )
-from pyengine.backlog.messages import to_messages
+from pyengine.backlog.tables.messages import to_messages
 from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.rocketmq import sql
 from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns

@@ -14,7 +14,7 @@ import pytest
 
 from pyengine import spark as ps
 from pyengine.activemq.tables.dispatch import dispatch_table
-from pyengine.backlog.messages import to_messages
+from pyengine.backlog.tables.messages import to_messages
 from pyengine.spark import transforms
 from pyengine.spark.shards import scheduled
 from pyengine.topology import Consumer, Policy, Source, Topology

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyengine.activemq.tables.dispatch import dispatch_table
-from pyengine.backlog import runs
 from pyengine.backlog.findings import translated
-from pyengine.backlog.messages import to_messages
-from pyengine.backlog.sources import read_source
+from pyengine.backlog.tables import runs
+from pyengine.backlog.tables.messages import to_messages
+from pyengine.backlog.tables.sources import read_source
 from pyengine.errors import (
     ConfigurationError,
     IllegalStateError,

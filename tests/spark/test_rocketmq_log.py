@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 
-from pyengine.backlog import output
+from pyengine.backlog.tables import output
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import (

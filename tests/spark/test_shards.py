@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyengine.activemq.tables.dispatch import ASSIGNMENT_SCHEMA, QUEUE, TRUTH, dispatch_batches, dispatch_table
-from pyengine.backlog import runs
-from pyengine.backlog.messages import rejects_table, to_messages
-from pyengine.backlog.rows import Rows
-from pyengine.backlog.sources import parquet_pieces, read_piece, read_source
+from pyengine.backlog.tables import runs
+from pyengine.backlog.tables.messages import rejects_table, to_messages
+from pyengine.backlog.tables.rows import Rows
+from pyengine.backlog.tables.sources import parquet_pieces, read_piece, read_source
 from pyengine.errors import InvalidSourceError, MissingColumnError, OutputExistsError, UnsupportedColumnError
 from pyengine.spark import assign_shards, dispatch_shards, write_shards
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology

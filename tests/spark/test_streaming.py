@@ -21,9 +21,9 @@ import pytest
 from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA
 from pyengine.activemq.tables.dispatch import columns_read, dispatch_table
 from pyengine.activemq.tables.stream_state import STREAM_SCHEMA, Carry
-from pyengine.backlog import output
-from pyengine.backlog.messages import to_messages
-from pyengine.backlog.sources import read_source
+from pyengine.backlog.tables import output
+from pyengine.backlog.tables.messages import to_messages
+from pyengine.backlog.tables.sources import read_source
 from pyengine.errors import (
     ConfigurationError,
     InvalidTopologyError,

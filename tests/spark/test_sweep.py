@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from pyengine.backlog.group_simulation import GroupVariant, SimulatedClient
-from pyengine.backlog.simulate import Playable, SimulatedConsumer, Variant, Workload, compare
+from pyengine.backlog.simulate.groups import GroupVariant, SimulatedClient
+from pyengine.backlog.simulate.queues import Playable, SimulatedConsumer, Variant, Workload, compare
 from pyengine.errors import AllocationError, ConfigurationError
 from pyengine.spark import sweep
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyengine import Message, activemq
 from pyengine.activemq.broker.events import MessageDiscarded
 from pyengine.activemq.tables.dispatch import dispatch_table
-from pyengine.backlog.messages import to_messages
+from pyengine.backlog.tables.messages import to_messages
 from pyengine.clock import ManualClock
 from pyengine.rocketmq import sql
 from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages

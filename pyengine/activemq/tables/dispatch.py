@@ -84,7 +84,7 @@ def _properties(available: Sequence[str]) -> list[str]:
 def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_000) -> pa.Table:
     """Who gets each message, or why not: the whole table in this process, as ASSIGNMENT_SCHEMA.
 
-    messages: as pyengine.backlog.messages makes them. Within its queue a message comes after those of an earlier
+    messages: as pyengine.backlog.tables.messages makes them. Within its queue a message comes after those of an earlier
     JMSTimestamp if the source says ``order = "timestamp"``, then by row. Rows come out queue by queue, in order of
     delivery, then what is held. batch_size changes nothing but the memory used. Raises ConfigurationError for another
     argument, and a table without such columns, MissingColumnError for a property that a selector reads and the messages
@@ -95,7 +95,7 @@ def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_
         raise ConfigurationError("dispatch_table.batch_size", shown(batch_size), "must be 1 or more")
     names = columns_read(topology, messages.column_names)
     if problem := _problem_of(messages, names):
-        hint = "make messages of rows with to_messages of pyengine.backlog.messages"
+        hint = "make messages of rows with to_messages of pyengine.backlog.tables.messages"
         raise ConfigurationError("dispatch_table.messages", shown(messages.column_names), problem, hint)
     table = messages.select(names)
     destinations = table.column(DESTINATION).combine_chunks()

@@ -18,7 +18,7 @@ from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA, DESTINATION
 from pyengine.activemq.tables.dispatch import columns_read, dispatch_table
 from pyengine.activemq.tables.shapes import member_of
 from pyengine.activemq.tables.stream_state import Carry
-from pyengine.backlog.messages import to_messages
+from pyengine.backlog.tables.messages import to_messages
 from pyengine.errors import SnapshotError
 from pyengine.topology import Consumer, Policy, Topology
 from tests.spark.test_dispatch import SCHEMA, by_row, consumers, policies, rows, topology_of

@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from pyengine.backlog.diagnose import diagnose
-from pyengine.backlog.evidence import Evidence, read_text
+from pyengine.backlog.diagnosis.diagnose import diagnose
+from pyengine.backlog.diagnosis.evidence import Evidence, read_text
 from tests.backlog.tools import drawing_kafka, drawing_rocketmq, rendered
 from tests.backlog.tools.clusters import Case, Group
 from tests.backlog.tools.drawing_kafka import MEMBERS, SHARE

@@ -1,0 +1,1 @@
+"""What running brokers and clients show, and what is wrong there."""

@@ -1,0 +1,171 @@
+"""Diagnosis: snapshots in, findings out. A healthy system gives none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from pyengine.backlog.diagnosis.evidence import Evidence
+from pyengine.backlog.diagnosis.evidence.tables import CUT
+from pyengine.backlog.diagnosis.incidents import incidents
+from pyengine.backlog.diagnosis.rules import clients, destinations, kafka, offsets, streams, threads
+from pyengine.backlog.diagnosis.rules.series import BREATH, by_time, clock
+from pyengine.backlog.diagnosis.rules.sights import in_order
+from pyengine.backlog.findings import Finding, Said, say
+from pyengine.topology.checked import check
+
+Rules = Callable[[Evidence], Iterator[Finding]]
+ROOMS: tuple[Rules, ...] = (
+    destinations.findings,
+    offsets.findings,
+    kafka.findings,
+    clients.findings,
+    threads.findings,
+    streams.findings,
+)
+
+
+def diagnose(evidence: Evidence, rules: Iterable[Rules] = ROOMS) -> list[Finding]:
+    """Every cause with what comes of it, the worst first; within one severity in the order of the rules.
+
+    evidence: what ``evidence.read_files`` read: one snapshot or several over time. A rule that needs to see a change
+    finds nothing in a single snapshot.
+    """
+    check("evidence", evidence, Evidence)
+    evidence = in_order(evidence)
+    found = [finding for rule in rules for finding in rule(evidence)]
+    return sorted(incidents(found, evidence), key=lambda finding: -finding.severity)
+
+
+def seen_too_seldom(evidence: Evidence) -> list[Said]:
+    """What should be looked at again, because the rules cannot tell yet whether it moves."""
+    check("evidence", evidence, Evidence)
+    found = list(_backlogs_seen_once(in_order(evidence)))
+    for looks in threads.looks(evidence):
+        if len(looks) < threads.ENOUGH and looks[0].tool != "consumerStatus":
+            found.append(
+                say(
+                    "{file}: {count:dump|dumps} of its process, but {enough} of them, some seconds apart, show which "
+                    "thread stands still",
+                    file=looks[0].file,
+                    count=len(looks),
+                    enough=threads.ENOUGH,
+                )
+            )
+    return found
+
+
+def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
+    """Of evidence in order."""
+    served = [each for each in evidence.destinations if each.queue_size and each.consumer_count]
+    series = by_time(served, lambda it: (it.broker, it.kind, it.name)).values()
+    once = sum(len({it.time for it in seen} - {None}) < 2 for seen in series)
+    if once:
+        yield say(
+            "{count:queue with a backlog was|queues with a backlog were} seen once: a second snapshot a minute "
+            "later shows whether it moves",
+            count=once,
+        )
+    for line in offsets.lines_seen_once(evidence):
+        yield say(
+            "{where}: {waiting} wait, seen once: a second look a minute later shows whether they become fewer",
+            where=offsets.line_of(line),
+            waiting=line.diff_total,
+        )
+    for group in offsets.groups(evidence):
+        behind = [each for each in group.queues if (each.lag > 0 or each.last.uncommitted) and not each.period]
+        if not behind or sum(each.lag for each in behind) <= (group.tps or 0) * BREATH:
+            continue
+        if any(each.first is not each.last for each in behind):
+            again = say("seen twice, and nothing tells how far apart: put the output of `date` in front of each table")
+        elif group.system == "rocketmq" and any(each.last.client is None for each in behind):
+            again = say(
+                "seen once, without its clients: a second `mqadmin consumerProgress -g GROUP -s true` a minute later "
+                "shows whether it moves"
+            )
+        else:
+            again = say("seen once: a second snapshot a minute later shows whether it moves")
+        stored = min((each.last.last_time for each in behind if each.last.last_time), default=None)
+        if stored is not None:
+            again = say("consumed up to what was stored at {clock}, {again}", clock=clock(stored), again=again)
+        yield say(
+            "group {name}, topic {topic}: lag {lag} in {queues:queue|queues}, {again}",
+            name=group.name or say("(not named)"),
+            topic=group.topic,
+            lag=sum(each.lag for each in behind),
+            queues=len(behind),
+            again=again,
+        )
+
+
+def _broadcasting(evidence: Evidence) -> Iterator[Said]:
+    """Groups with offsets or a line of their own, of which both say nothing."""
+    named = {each.group for each in evidence.offsets} | {each.group for each in evidence.groups}
+    shown = {each.group for each in evidence.clients}
+    for group in sorted((offsets.apart(evidence) & named) - shown):
+        yield say(
+            "group {group} consumes by broadcasting: its clients keep their offsets in files of their own, and what "
+            "the broker has of it tells nothing; give consumerStatus of its clients",
+            group=group,
+        )
+
+
+def to_bring(evidence: Evidence) -> list[Said]:
+    """What was read and tells nothing of a backlog alone, and what to bring with it; nothing where that is there."""
+    check("evidence", evidence, Evidence)
+    if _measured(evidence):
+        return list(_broadcasting(evidence))
+    told = {
+        (each.file, each.what): say(
+            "{file} is {what}, which tells nothing of a backlog alone: {needs}",
+            file=each.file,
+            what=each.what,
+            needs=each.needs,
+        )
+        for each in evidence.sources
+        if each.needs
+    }
+    return [*told.values(), *_broadcasting(evidence)]
+
+
+def names_cut(evidence: Evidence) -> list[Said]:
+    """Topics that a table shows under one name, because the tool cut theirs."""
+    check("evidence", evidence, Evidence)
+    cut = dict.fromkeys(each.topic for each in evidence.offsets if each.topic.endswith(")") and CUT in each.topic)
+    names = dict.fromkeys(topic.partition(CUT)[0] for topic in cut)
+    return [
+        say(
+            "mqadmin before 4.9.3 cuts names at 32 characters: {name} stands for {count} topics here",
+            name=name,
+            count=sum(topic.startswith(name + CUT) for topic in cut),
+        )
+        for name in names
+    ]
+
+
+def judged_healthy(evidence: Evidence) -> bool:
+    """Whether no finding means that all is well: something was measured, and no backlog was seen once only."""
+    check("evidence", evidence, Evidence)
+    ordered = in_order(evidence)
+    looked = any(len(looks) >= threads.ENOUGH for looks in threads.looks(evidence))
+    settings = evidence.topics or evidence.group_settings or evidence.brokers
+    return bool(_measured(ordered) or looked or settings) and not any(_backlogs_seen_once(ordered))
+
+
+def _measured(evidence: Evidence) -> bool:
+    """A backlog, or what clients do about one, is in the evidence."""
+    apart = offsets.apart(evidence)
+    return bool(
+        evidence.destinations
+        or evidence.subscriptions
+        or evidence.clients
+        or evidence.streams
+        or any(
+            each.clients or each.diff_total or each.tps is not None
+            for each in evidence.groups
+            if each.group not in apart
+        )
+        or evidence.flow_controls
+        or evidence.offset_moves
+        or any(each.tool == "consumerStatus" for each in evidence.checks)
+        or any(each.lag is not None or each.uncommitted for each in evidence.offsets if each.group not in apart)
+    )

@@ -1,0 +1,67 @@
+"""``mqadmin consumerStatus -g GROUP`` without a client's id: the group's clients, and what the tool says of them.
+
+The running info of each client lies in a file of its own that the table names; see
+:mod:`pyengine.backlog.diagnosis.evidence.running_info`. Before 4.9.4 the table has no header and
+its numbers are 001, 002 ...
+"""
+
+from __future__ import annotations
+
+import re
+
+from pyengine._engine.rocketmq.client.consume_rates import Stuck
+from pyengine.backlog.diagnosis.evidence.model import Evidence, GroupCheck, QueueProblem, Remark, Source
+from pyengine.backlog.diagnosis.evidence.transcript import Block
+from pyengine.backlog.findings import say
+
+HEADER = ("#Index", "#ClientId", "#ConsumerRunningInfoFile")
+_CLIENT = re.compile(r"^\d+\s+(\S+)\s+(\S+)\s+((\d{13})/\S+)$")
+_PROBLEM = re.compile(
+    r"^(?P<client>\S+) MessageQueue \[topic=(?P<topic>[^,]+), brokerName=(?P<broker>[^,]+), queueId=(?P<queue>\d+)\] "
+    r"(?P<words>.+)$"
+)
+_WORDS = (
+    (re.compile(r"can't consume for a while"), Stuck.NOT_CONSUMING),
+    (re.compile(r"can't lock for a while"), Stuck.NOT_LOCKED),
+    (re.compile(r"unlock \d+ times, still failed"), Stuck.NOT_UNLOCKED),
+)
+_KNOWN = re.compile(r"Same subscription in the same group of consumer|Rebalance (OK|Failed)|[\[$#>].*[#$>]\s*$|\$\s")
+
+
+def begins(line: str) -> bool:
+    """True for the table's header, and for its first client where it has none."""
+    text = line.strip()
+    return all(name in text for name in HEADER) or (text.startswith("001 ") and _CLIENT.match(text) is not None)
+
+
+def read(block: Block, file: str, time: int | None, found: Evidence) -> None:
+    """Add the check of a group that the table is."""
+    check = GroupCheck(file, time, block.group)
+    versions: list[str] = []
+    for number, line in enumerate((each.strip() for each in block.lines), block.first):
+        if not line or all(name in line for name in HEADER):
+            continue
+        if not _line(line, check, versions) and not _KNOWN.match(line):
+            found.remarks.append(Remark(file, number, line, say("does not fit the table above it")))
+    found.checks.append(check)
+    product = ", ".join(f"RocketMQ client {version}" for version in dict.fromkeys(versions))
+    found.sources.append(Source(file, "mqadmin consumerStatus", () if check.time is None else (check.time,), product))
+
+
+def _line(line: str, check: GroupCheck, versions: list[str]) -> bool:
+    """Take a line over; False if it is none of the tool's."""
+    if client := _CLIENT.match(line):
+        check.clients.append(client[1])
+        versions.append(client[2])
+        check.time = int(client[4])
+    elif problem := _PROBLEM.match(line):
+        cause = next((cause for words, cause in _WORDS if words.match(problem["words"])), None)
+        if cause is None:
+            return False
+        place = f"{problem['topic']}/{problem['broker']}/{problem['queue']}"
+        check.problems.append(QueueProblem(problem["client"], place, cause, problem["words"]))
+    elif line.startswith("WARN: Different subscription"):
+        check.different = line
+    else:
+        return False
+    return True

@@ -1,0 +1,47 @@
+"""The log of a Kafka consumer: lines in which it leaves its group because poll() was called too late."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from pyengine.backlog.diagnosis.evidence.kafka_groups import DESCRIBE_TOO
+from pyengine.backlog.diagnosis.evidence.model import ClientEvent, Evidence, Source
+
+# Since 1.0; before that the lines of the coordinator name their group alone.
+_CONSUMER = re.compile(r"\[Consumer (?:instanceId=\S+, )?clientId=(?P<client>[^,\]]*), groupId=(?P<group>[^\]]*)\]")
+_OLD = re.compile(r"\b(?:Consumer|Abstract)Coordinator\b.*?\bgroup (?P<group>[^\s:,]+)")
+_STAMP = re.compile(r"(?P<date>\d{4}-\d\d-\d\d)[ T](?P<clock>\d\d:\d\d:\d\d)")
+_LATE = re.compile(
+    r"(?<!due to )consumer poll timeout has expired|since the consumer is not part of an active group"
+    r"|since the group has already rebalanced and assigned the partitions to another member"
+)
+
+
+def recognises(text: str) -> bool:
+    """True for a line that names a consumer and its group."""
+    return _CONSUMER.search(text) is not None or _OLD.search(text) is not None
+
+
+def read(text: str, file: str, modified: int | None) -> Evidence:
+    """Each line that says that poll() was called later than max.poll.interval.ms; an exception's is its log line's."""
+    found = Evidence()
+    times: list[int] = []
+    group, client, moment = "", "", modified
+    for number, line in enumerate(text.splitlines(), 1):
+        if stamp := _STAMP.search(line[:60]):
+            try:
+                moment = int(datetime.fromisoformat(f"{stamp['date']} {stamp['clock']}").timestamp() * 1000)
+                times = [*times[:1], moment]
+            except ValueError:  # a date that cannot be: the one before holds on
+                pass
+        if named := _CONSUMER.search(line):
+            group, client = named["group"], named["client"]
+        elif old := _OLD.search(line):
+            group, client = old["group"], ""
+        if _LATE.search(line):
+            found.events.append(
+                ClientEvent(file, moment, number, "poll_late", group, client_id=client, words=line.strip()[:200])
+            )
+    found.sources.append(Source(file, "Kafka consumer log", tuple(times), needs=DESCRIBE_TOO))
+    return found

@@ -1,0 +1,874 @@
+"""Rules for offsets that groups have committed: RocketMQ's consumerProgress and Kafka's consumer groups.
+
+One queue (partition) is told apart as: up to date (no lag, whatever happens), draining, slow, stalled (lag, a client,
+no commit moves), stopped (lag and no client), rewound (the committed offset went back). Queues that stand still, that
+nobody has, that were rewound or whose broker lost messages have findings of their own and count in no trend.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyengine.backlog.diagnosis.evidence import Evidence, GroupState, OffsetState
+from pyengine.backlog.diagnosis.rules.clients import SWITCHED_OFF
+from pyengine.backlog.diagnosis.rules.series import BREATH, by_time, change, empty_in, seconds, span
+from pyengine.backlog.findings import Finding, Said, Severity, say
+
+QUIET = 30.0
+DEAD = "%DLQ%"
+RETRY = "%RETRY%"
+FAILING = 0.01  # redeliveries among what a group consumes
+FAILS = say(
+    "The listener throws or answers RECONSUME_LATER: each failure comes back after 10 s, 30 s, 1 min ... "
+    "up to 16 times, then it goes to %DLQ%. Read the listener's log; more clients, threads or queues only "
+    "fail faster."
+)
+UNFINISHED = say(
+    "One unfinished message holds the offset of its queue: everything behind it is consumed "
+    "but cannot be committed, and a restart repeats it. `mqadmin consumerStatus -s` of its "
+    "client shows the thread at work. More clients do not help: a queue has one client."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """One group in one queue, first and last seen."""
+
+    first: OffsetState
+    last: OffsetState
+
+    @property
+    def period(self) -> float:
+        return seconds(self.first, self.last)
+
+    @property
+    def lag(self) -> int:
+        return self.last.lag or 0
+
+    @property
+    def moved(self) -> int | None:
+        """By how much the committed offset moved, None where that is not known."""
+        return change(self.first.consumer_offset, self.last.consumer_offset)
+
+    @property
+    def produced(self) -> int | None:
+        """By how much the broker's offset moved, None where that is not known."""
+        return change(self.first.broker_offset, self.last.broker_offset)
+
+    @property
+    def went_back(self) -> bool:
+        """The broker's offset fell, which no group can do."""
+        return (self.produced or 0) < 0
+
+    @property
+    def rewound(self) -> bool:
+        """The committed offset went back, or a monitor that watched it says so (Burrow's REWIND)."""
+        return (self.moved or 0) < 0 or self.last.verdict == "REWIND"
+
+    @property
+    def never_committed(self) -> bool:
+        """Messages came to a partition of Kafka for which nothing was ever committed, with a client or without.
+
+        One to which none came may be up to date: a client that begins at its end has nothing to commit.
+        """
+        return (
+            self.first.consumer_offset is None
+            and self.last.uncommitted
+            and (self.first.client == "") == (self.last.client == "")
+            and (self.produced or 0) > 0
+        )
+
+    @property
+    def stands_still(self) -> bool:
+        if self.period < QUIET:
+            return False
+        return self.never_committed or (self.lag > 0 and (self.first.lag or 0) > 0 and self.moved == 0)
+
+    def words(self) -> Said:
+        if self.never_committed:
+            return say(
+                "{label}: no offset was ever committed, broker offset {broker_offset}, {before} {span} before; a "
+                "client that comes anew begins where auto.offset.reset says",
+                label=self.last.label,
+                broker_offset=self.last.broker_offset,
+                before=self.first.broker_offset,
+                span=span(self.period),
+            )
+        if self.last.broker_offset is None:
+            return say(
+                "{label}: consumer offset {consumer_offset}, {before} before, broker offset unknown",
+                label=self.last.label,
+                consumer_offset=self.last.consumer_offset,
+                before=self.first.consumer_offset,
+            )
+        if self.went_back:
+            return say(
+                "{label}: broker offset {broker_offset}, {broker_before} before, consumer offset {consumer_offset}, "
+                "{before} before",
+                label=self.last.label,
+                broker_offset=self.last.broker_offset,
+                broker_before=self.first.broker_offset,
+                consumer_offset=self.last.consumer_offset,
+                before=self.first.consumer_offset,
+            )
+        if self.period:
+            return say(
+                "{label}: consumer offset {consumer_offset}, {before} {span} before, broker offset "
+                "{broker_offset}, lag {lag}",
+                label=self.last.label,
+                consumer_offset=self.last.consumer_offset,
+                before=self.first.consumer_offset,
+                span=span(self.period),
+                broker_offset=self.last.broker_offset,
+                lag=self.lag,
+            )
+        return say(
+            "{label}: consumer offset {consumer_offset}, broker offset {broker_offset}, lag {lag}",
+            label=self.last.label,
+            consumer_offset=self.last.consumer_offset,
+            broker_offset=self.last.broker_offset,
+            lag=self.lag,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All queues of one group in one topic.
+
+    connected: clients of the group by another source, None: no such source. elsewhere: another topic of the group has
+    a client. well: partitions of the group that a monitor finds well and does not list.
+    """
+
+    system: str
+    name: str
+    topic: str
+    queues: tuple[Progress, ...]
+    connected: int | None = None
+    elsewhere: bool = False
+    well: int = 0
+
+    @property
+    def where(self) -> Said:
+        return say("group {name}, topic {topic}", name=self.name or say("(not named)"), topic=self.topic)
+
+    @property
+    def clients(self) -> Counter[str] | None:
+        """Queues by client, as last seen; of RocketMQ by address. None where the tool did not show them.
+
+        A group that consumes while no queue has a client has clients that mqadmin does not know by queue.
+        """
+        shown = [each.last.client for each in self.queues]
+        if any(client is None for client in shown):
+            return None
+        named = Counter(client for client in shown if client)
+        return None if not named and (self.commits or self.served) else named
+
+    @property
+    def served(self) -> bool:
+        """In the one sight that there is the broker hands messages to the group."""
+        return not self.period and bool(self.tps)
+
+    @property
+    def tps(self) -> float | None:
+        return next((each.last.tps for each in self.queues if each.last.tps is not None), None)
+
+    @property
+    def pop(self) -> bool:
+        """Its clients pop: 5.x shows what is in flight, and nobody beside queues whose commits move."""
+        shown = [each.last for each in self.queues]
+        return (
+            self.clients is None
+            and all(each.client == "" and each.inflight is not None for each in shown)
+            and not self.topic.startswith(RETRY)
+        )
+
+    @property
+    def nobody(self) -> bool:
+        """No client is in the group, as far as the tool or another one shows clients at all."""
+        if self.connected == 0 and not self.clients:
+            return not self.commits and not self.served
+        return self.clients is not None and not self.clients and not self.connected and not self.elsewhere
+
+    @property
+    def unsubscribed(self) -> bool:
+        """The group has clients, and none of them has a queue of this topic or a message of it in hand."""
+        return (
+            self.clients is not None
+            and not self.clients
+            and self.elsewhere
+            and not any(each.last.inflight for each in self.queues)
+        )
+
+    @property
+    def stuck(self) -> list[Progress]:
+        """Queues that stand still though somebody has them."""
+        if self.nobody or self.unsubscribed:
+            return []
+        owned = bool(self.clients)
+        return [
+            each
+            for each in self.queues
+            if each.stands_still and not each.went_back and not (owned and each.last.client == "")
+        ]
+
+    @property
+    def orphans(self) -> list[Progress]:
+        """Queues with messages that none of the group's clients has."""
+        if not self.clients:
+            return []
+        return [
+            each
+            for each in self.queues
+            if each.last.client == "" and (each.never_committed or (each.lag > 0 and not each.moved))
+        ]
+
+    @property
+    def working(self) -> tuple[Progress, ...]:
+        """The queues that a trend is made of."""
+        apart = {each.last.label for each in (*self.stuck, *self.orphans)}
+        return tuple(
+            each for each in self.queues if each.last.label not in apart and not each.went_back and not each.rewound
+        )
+
+    @property
+    def told_apart(self) -> bool:
+        """Each name of ``clients`` is one client: mqadmin shows addresses, and a host may run several clients."""
+        named = self.clients or ()
+        return self.system == "kafka" or all("@" in name for name in named) or len(named) == self.connected
+
+    @property
+    def commits(self) -> bool:
+        """Somebody commits, whatever the tool shows: mqadmin shows N/A for a client that does not answer it."""
+        return any((each.moved or 0) > 0 for each in self.queues)
+
+    @property
+    def period(self) -> float:
+        return max(each.period for each in self.queues)
+
+
+def groups(evidence: Evidence) -> Iterator[Group]:
+    """Groups by topic, dead-letter topics apart (nobody need consume them), and groups whose clients say that each of
+    them gets everything: those commit to files of their own, never to the broker."""
+    broadcasting = apart(evidence)
+    series = by_time(evidence.offsets, lambda o: (o.system, o.group, o.topic, o.broker, o.queue))
+    found: dict[tuple[str, str, str], list[Progress]] = {}
+    for states in series.values():
+        last = states[-1]
+        if not last.topic.startswith(DEAD) and last.group not in broadcasting:
+            found.setdefault((last.system, last.group, last.topic), []).append(Progress(states[0], last))
+    owned: dict[tuple[str, str], set[str]] = {}
+    for each in evidence.offsets:
+        if each.client:
+            owned.setdefault((each.system, each.group), set()).add(each.topic)
+    connected = _connected(evidence)
+    for (system, name, topic), queues in found.items():
+        elsewhere = bool(owned.get((system, name), set()) - {topic})
+        yield Group(system, name, topic, tuple(queues), connected.get(name), elsewhere)
+
+
+def apart(evidence: Evidence) -> set[str]:
+    """Groups whose clients say that each of them gets everything: what the broker has of them is not where they are."""
+    return {
+        *(each.group for each in evidence.clients if each.get("messageModel") == "BROADCASTING"),
+        *(each.group for each in evidence.groups if each.model == "BROADCASTING"),
+        *(each.group for each in evidence.checks if each.model == "BROADCASTING"),
+    }
+
+
+def _connected(evidence: Evidence) -> dict[Hashable, int | None]:
+    """How many clients a group has: by consumerProgress of all groups, else by the lists of its clients, else by their
+    running infos."""
+    infos: dict[Hashable, set[str]] = {}
+    for each in evidence.clients:
+        infos.setdefault(each.group, set()).add(each.client_id)
+    checks = by_time(evidence.checks, lambda check: check.group)
+    lines = by_time([each for each in evidence.groups if each.clients is not None], lambda line: line.group)
+    return (
+        {group: len(ids) for group, ids in infos.items()}
+        | {group: len(states[-1].clients) for group, states in checks.items()}
+        | {group: states[-1].clients for group, states in lines.items()}
+    )
+
+
+def stopped(group: Group) -> Iterator[Finding]:
+    """stopped: messages wait and no client is in the group."""
+    waiting = [each for each in group.queues if each.lag > 0]
+    if waiting and group.nobody:
+        yield Finding(
+            "stopped",
+            Severity.ERROR,
+            group.where,
+            (say("no client in the group, lag {lag}", lag=sum(each.lag for each in waiting)), *_worst(waiting)),
+            say("Nothing consumes. Start the consumers; if they run, look at their connection and their group's name."),
+        )
+
+
+def not_subscribed(group: Group) -> Iterator[Finding]:
+    """not_subscribed: the group has clients, and none of them consumes this topic, in which it has offsets."""
+    waiting = [each for each in group.queues if each.lag > 0]
+    if waiting and group.unsubscribed and not group.topic.startswith(RETRY):
+        yield Finding(
+            "not_subscribed",
+            Severity.WARNING,
+            group.where,
+            (say("the group's clients have queues of other topics only"), *_worst(waiting)),
+            say(
+                "The group consumed this topic once, and its offsets are still there. Subscribe to it in every member, "
+                "or let it be: what waits is kept for nobody."
+            ),
+        )
+
+
+def unassigned_queue(group: Group) -> Iterator[Finding]:
+    """unassigned_queue: the group has clients, but one queue with messages belongs to none of them."""
+    orphans = group.orphans
+    if orphans:
+        yield Finding(
+            "unassigned_queue",
+            Severity.ERROR,
+            group.where,
+            (
+                say(
+                    "{orphans:queue|queues} without a client, {clients:client|clients}",
+                    orphans=len(orphans),
+                    clients=len(group.clients or ()),
+                ),
+                *_worst(orphans),
+            ),
+            say(
+                "Two clients with one client id make a hole in the allocation, and so do members that "
+                "see different routes or use different strategies: make ids unique and settings equal."
+            ),
+        )
+
+
+def stalled(group: Group) -> Iterator[Finding]:
+    """stalled / one_queue_stuck: messages wait and the committed offset does not move: everywhere, or in few queues."""
+    stuck = group.stuck
+    moving = [each for each in group.queues if (each.moved or 0) > 0]
+    if not stuck:
+        return
+    if moving or group.well:
+        others = (
+            say("{moving:other queue moves|other queues move}", moving=len(moving))
+            if moving
+            else say("{well:other partition is|other partitions are} well by the monitor", well=group.well)
+        )
+        yield Finding(
+            "one_queue_stuck",
+            Severity.ERROR,
+            group.where,
+            (others, *_worst(stuck)),
+            _stuck_advice(group, stuck, moving),
+        )
+    else:
+        yield Finding(
+            "stalled",
+            Severity.ERROR,
+            group.where,
+            tuple(_worst(stuck)),
+            say(
+                "Clients are there but nothing is committed. Look for a blocked listener: thread dumps "
+                "of the clients, given to `pyengine diagnose`, name the line."
+            )
+            if group.clients or group.connected
+            else say(
+                "Nothing is committed, and the table does not show whether clients are there: `mqadmin "
+                "consumerConnection -g GROUP` does. If none is, start them; else their thread dumps, given to "
+                "`pyengine diagnose`, name the line at which the listener stands."
+            ),
+        )
+
+
+def _stuck_advice(group: Group, stuck: Sequence[Progress], moving: Sequence[Progress]) -> Said:
+    owners = {each.last.client for each in stuck}
+    if len(stuck) > 1 and len(owners) == 1 and all(owners) and not any(each.last.client in owners for each in moving):
+        return say(
+            "All of them belong to {client}, and nothing of that client moves: look at that process. More clients do "
+            "not help; thread dumps of it, given to `pyengine diagnose`, name the line.",
+            client=next(iter(owners)),
+        )
+    return UNFINISHED
+
+
+def trend(group: Group) -> Iterator[Finding]:
+    """slow / too_few_consumers / draining: commits move, and the lag grows or stays, or falls (then: until when)."""
+    working = group.working
+    moved = sum(each.moved or 0 for each in working)
+    lag, before = sum(each.lag for each in working), sum(each.first.lag or 0 for each in working)
+    if group.period < QUIET or moved <= 0 or lag <= 0:
+        return
+    rate = moved / group.period
+    seen = (
+        say("lag {before} -> {lag} in {span}", before=before, lag=lag, span=span(group.period)),
+        say("{rate:.1f} messages a second are committed", rate=rate),
+    )
+    if (lag > before and lag > rate * BREATH) or _stays(working):
+        room, advice = _room(group)
+        yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, seen, advice)
+    elif lag < before and lag > rate * 60:
+        left = lag * group.period / (before - lag)
+        last = max((each.last.time or 0) for each in group.queues)
+        yield Finding(
+            "draining",
+            Severity.INFO,
+            group.where,
+            seen,
+            empty_in(left, last),
+        )
+
+
+def _room(group: Group) -> tuple[bool, Said]:
+    """Whether more clients help, and what to say of it."""
+    clients, queues = group.clients, len(group.queues)
+    if group.pop:
+        return True, say(
+            "The clients pop: no queue belongs to one of them, and more clients help, beyond the number of queues too. "
+            "Make the listener faster, or start more."
+        )
+    if clients is None and not group.connected:
+        return False, say(
+            "The table does not show clients. Up to {queues}, one a queue, more of them help; beyond that make the "
+            "listener faster, add threads, or add queues.",
+            queues=queues,
+        )
+    count = (group.connected or 0) if clients is None else len(clients)
+    if not 0 < count < queues > (group.connected or 0):
+        return False, say(
+            "More clients cannot help beyond one a queue: make the listener faster, add threads, or add queues."
+        )
+    if clients is None or group.told_apart:
+        return True, say(
+            "{clients:client|clients} for {queues:queue|queues}: more clients help, up to {queues}.",
+            clients=count,
+            queues=queues,
+        )
+    return True, say(
+        "{clients:address|addresses} for {queues:queue|queues}: more clients help, up to {queues} "
+        "(a host may run several).",
+        clients=count,
+        queues=queues,
+    )
+
+
+def _stays(working: Sequence[Progress]) -> bool:
+    """The lag is what it was, and messages that waited at first wait still: more than were committed meanwhile.
+
+    Only queues that move count. What stands still in others is no sign that those who work are slow.
+    """
+    moving = [each for each in working if (each.moved or 0) > 0]
+    lag = sum(each.lag for each in moving)
+    return lag == sum(each.first.lag or 0 for each in moving) and lag > sum(each.moved or 0 for each in moving)
+
+
+def rewound(group: Group) -> Iterator[Finding]:
+    """rewound: a committed offset went back."""
+    back = [each for each in group.queues if each.rewound and not each.went_back]
+    if back:
+        yield Finding(
+            "rewound",
+            Severity.WARNING,
+            group.where,
+            tuple(each.words() for each in back[:5]),
+            say("Somebody reset the offset, or a client committed an older one after a rebalance. Expect repeats."),
+        )
+
+
+def ahead_of_broker(group: Group) -> Iterator[Finding]:
+    """ahead_of_broker: the committed offset lies beyond the newest message.
+
+    The tools ask for the two offsets at different moments: beyond by less than what moves meanwhile is up to date.
+    """
+    ahead = [each for each in group.queues if each.lag < 0 and not _alive(group, each)]
+    if ahead:
+        yield Finding(
+            "ahead_of_broker",
+            Severity.ERROR,
+            group.where,
+            tuple(each.words() for each in ahead[:5]),
+            say(
+                "The topic was recreated or the broker lost its store. New messages are skipped until it "
+                "is reset: reset the group's offset to the newest or the oldest message."
+            ),
+        )
+
+
+def _alive(group: Group, queue: Progress) -> bool:
+    if queue.period:
+        return (queue.moved or 0) > 0 and -queue.lag <= (queue.produced or 0)
+    return -queue.lag <= (group.tps or 0) * BREATH
+
+
+def retention(group: Group) -> Iterator[Finding]:
+    """retention_overtook: the next message to consume was deleted before it was consumed."""
+    seen = []
+    for each in group.queues:
+        oldest, next_offset = each.last.min_offset, each.last.consumer_offset
+        if oldest is not None and next_offset is not None and 0 <= next_offset < oldest:
+            seen.append(
+                say(
+                    "{label}: oldest offset {oldest}, next to consume {next_offset}: {lost:message is|messages are} "
+                    "lost",
+                    label=each.last.label,
+                    oldest=oldest,
+                    next_offset=next_offset,
+                    lost=oldest - next_offset,
+                )
+            )
+        elif oldest is None and each.last.last_time == 0 and next_offset and each.lag > 0:
+            seen.append(
+                say(
+                    "{label}: LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {lag}",
+                    label=each.last.label,
+                    next_offset=next_offset,
+                    lag=each.lag,
+                )
+            )
+    if seen:
+        yield Finding(
+            "retention_overtook",
+            Severity.ERROR,
+            group.where,
+            tuple(seen[:5]),
+            say(
+                "The broker deletes by age and by disk use, consumed or not. Keep messages longer than "
+                "the longest outage you want to survive, and consume faster."
+            ),
+        )
+
+
+def uneven_allocation(group: Group) -> Iterator[Finding]:
+    """uneven_allocation: one client has at least two queues more than another of its group, and messages wait."""
+    clients = group.clients
+    if clients and len(clients) > 1 and group.told_apart and any(each.lag > 0 for each in group.working):
+        most, least = max(clients.values()), min(clients.values())
+        if most - least >= 2:
+            yield Finding(
+                "uneven_allocation",
+                Severity.WARNING,
+                group.where,
+                tuple(say("{name}: queues {count}", name=name, count=count) for name, count in clients.most_common(5)),
+                say(
+                    "Averagely spreads a topic's queues within one; consistent hashing and machine rooms do "
+                    "not. `pyengine allocate` shows what another strategy would give."
+                ),
+            )
+
+
+def _worst(queues: Sequence[Progress]) -> list[Said]:
+    return [each.words() for each in sorted(queues, key=lambda each: -each.lag)[:5]]
+
+
+RULES = (
+    stopped,
+    not_subscribed,
+    unassigned_queue,
+    stalled,
+    trend,
+    rewound,
+    ahead_of_broker,
+    retention,
+    uneven_allocation,
+)
+# What befalls a group in all its topics at once.
+ONE_CAUSE = ("stopped", "stalled")
+
+
+def disabled(evidence: Evidence) -> Iterator[Finding]:
+    """consume_disabled: the broker refuses pulls of a group that has offsets or clients."""
+    used = {each.group for each in evidence.offsets} | {each.group for each in evidence.groups}
+    used |= {each.group for each in evidence.clients} | {each.group for each in evidence.checks}
+    for settings in evidence.group_settings:
+        if not settings.consume_enable and settings.group in used:
+            yield Finding(
+                "consume_disabled",
+                Severity.ERROR,
+                say("group {group}", group=settings.group),
+                (say("consumeEnable false ({file})", file=settings.file),),
+                SWITCHED_OFF,
+            )
+
+
+def unread_queues(evidence: Evidence) -> Iterator[Finding]:
+    """unread_queues: a topic is written to more queues than are read, or may not be read at all."""
+    for topic in evidence.topics:
+        readable = topic.perm & 4
+        if topic.write_queues > topic.read_queues or (topic.perm & 2 and not readable):
+            yield Finding(
+                "unread_queues",
+                Severity.ERROR,
+                say("topic {topic}", topic=topic.topic),
+                (
+                    say(
+                        "writeQueueNums {write_queues}, readQueueNums {read_queues}, perm {perm}",
+                        write_queues=topic.write_queues,
+                        read_queues=topic.read_queues,
+                        perm=topic.perm,
+                    ),
+                ),
+                say(
+                    "Messages go to queues that no consumer gets. Raise readQueueNums first, then "
+                    "writeQueueNums. To shrink a topic lower writeQueueNums first and wait until the rest is "
+                    "consumed."
+                ),
+            )
+
+
+def broker_lost_messages(found: Sequence[Group]) -> Iterator[Finding]:
+    """broker_lost_messages: a broker's newest offset went back, and with it what groups have committed: whatever
+    happened did not happen to a group. A group that is beyond the broker's end has its own finding, ahead_of_broker."""
+    topics: dict[str, list[Progress]] = {}
+    for group in found:
+        queues = [each for each in group.queues if each.went_back]
+        if queues and all(each.lag >= 0 for each in queues):
+            topics.setdefault(group.topic, []).extend(queues)
+    if topics:
+        names = list(topics)
+        yield Finding(
+            "broker_lost_messages",
+            Severity.ERROR,
+            say("topic {topic}", topic=", ".join(names[:5])),
+            tuple(each.words() for each in [queue for name in names for queue in topics[name]][:5]),
+            say(
+                "No group can do that: the topic was recreated, the broker came back without its store or with an "
+                "older one, a replica that was behind took over, or the two looks went to different clusters. Find out "
+                "which before you touch the group's offset."
+            ),
+        )
+
+
+def commits_stand(evidence: Evidence) -> Iterator[Finding]:
+    """one_queue_stuck, of what a client logs of its commits: one queue's stand while others of the topic move.
+
+    The log knows no broker's offsets: a queue to which nothing comes looks the same, all queues of a topic rarely do.
+    """
+    logged = [each for each in evidence.offsets if each.broker_offset is None and each.client]
+    topics: dict[tuple[str, str], list[list[OffsetState]]] = {}
+    for states in by_time(logged, lambda o: (o.group, o.topic, o.broker, o.queue)).values():
+        topics.setdefault((states[0].group, states[0].topic), []).append(states)
+    for (group, topic), queues in topics.items():
+        stand = []
+        for states in queues:
+            since = next(each for each in states if each.consumer_offset == states[-1].consumer_offset)
+            moved = [other for other in queues if _committed_since(other, since)]
+            if moved and seconds(since, states[-1]) >= 2 * QUIET and not _committed_since(states, since):
+                stand.append((since, states[-1], len(moved)))
+        if stand:
+            yield Finding(
+                "one_queue_stuck",
+                Severity.ERROR,
+                say("group {name}, topic {topic}", name=group, topic=topic),
+                tuple(
+                    say(
+                        "{label}: {offset} is committed again and again for {span}, {moving:other queue moves|other "
+                        "queues move}",
+                        label=last.label,
+                        offset=last.consumer_offset,
+                        span=span(seconds(since, last)),
+                        moving=moving,
+                    )
+                    for since, last, moving in stand[:5]
+                ),
+                UNFINISHED,
+            )
+
+
+def _committed_since(states: Sequence[OffsetState], since: OffsetState) -> bool:
+    """Another offset was committed after a moment than at it."""
+    later = [each for each in states if (each.time or 0) >= (since.time or 0)]
+    return len(later) > 1 and later[0].consumer_offset != later[-1].consumer_offset
+
+
+def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
+    """failing_listener: the group's retry topic gets more than a few messages, or its dead-letter topic any.
+
+    Group -> finding. What waits in the retry topic comes of it: to consume it faster would only fail faster.
+    """
+    dead: dict[str, list[Progress]] = {}
+    letters = [each for each in evidence.offsets if each.topic.startswith(DEAD)]
+    for states in by_time(letters, lambda o: (o.group, o.topic, o.broker, o.queue)).values():
+        dead.setdefault(states[0].group, []).append(Progress(states[0], states[-1]))
+    findings: dict[str, Finding] = {}
+    by_name: dict[str, list[Group]] = {}
+    for group in found:
+        by_name.setdefault(group.name, []).append(group)
+    for name, its in by_name.items():
+        retried = _arrived(each for group in its if group.topic.startswith(RETRY) for each in group.queues)
+        died = _arrived(dead.get(name, ()))
+        first = [each for group in its if not group.topic.startswith(RETRY) for each in group.queues]
+        consumed = sum(max(each.moved or 0, 0) for each in first)
+        # What falls due in the retry topic of a group that is away says nothing of its listener.
+        at_work = any(group.commits for group in its)
+        if not died and (retried <= FAILING * consumed or not at_work):
+            continue
+        lasted = span(max(group.period for group in its))
+        seen = []
+        if retried:
+            seen.append(
+                say("{count:message came|messages came} to the retry topic in {span}", count=retried, span=lasted)
+            )
+        if died:
+            seen.append(
+                say("{count:message came|messages came} to the dead-letter topic in {span}", count=died, span=lasted)
+            )
+        findings[name] = Finding(
+            "failing_listener",
+            Severity.WARNING if not died else Severity.ERROR,
+            say("group {group}", group=name or say("(not named)")),
+            tuple(seen),
+            FAILS,
+        )
+    return findings
+
+
+def _arrived(queues: Iterable[Progress]) -> int:
+    return sum(max(each.produced or 0, 0) for each in queues if each.period)
+
+
+def _one_cause(found: Sequence[Finding], group: str) -> Finding:
+    """One finding for what is wrong with a group in several topics at once."""
+    first = found[0]
+    if len(found) == 1:
+        return first
+    topics = ", ".join(str(each.where.fields["topic"]) for each in found if isinstance(each.where, Said))
+    lines = [line for each in found for line in each.evidence]
+    return replace(
+        first,
+        where=say("group {name}, topic {topic}", name=group or say("(not named)"), topic=topics),
+        evidence=tuple(lines[:6]),
+    )
+
+
+def lines_of_groups(evidence: Evidence) -> Iterator[Finding]:
+    """What one line a group, or a group and topic, tells: stopped, stalled, slow, draining."""
+    for first, last in _lines(evidence):
+        where = line_of(last)
+        if _fails(last, evidence):
+            yield Finding(
+                "failing_listener",
+                Severity.WARNING,
+                say("group {group}", group=last.group),
+                (
+                    say(
+                        "{rate:.2f} messages a second come to the retry topic ({file})",
+                        rate=last.in_tps or 0,
+                        file=last.file,
+                    ),
+                ),
+                FAILS,
+            )
+        elif last.clients == 0:
+            yield Finding(
+                "stopped",
+                Severity.ERROR,
+                where,
+                (say("OFFLINE with diff total {diff_total} ({file})", diff_total=last.diff_total, file=last.file),),
+                say("Nothing consumes. Start the consumers, or delete the group if nobody needs it."),
+            )
+        elif not last.tps and _nothing_goes(first, last):
+            yield Finding(
+                "stalled",
+                Severity.ERROR,
+                where,
+                (say("{waiting} wait, 0 a second are consumed ({file})", waiting=last.diff_total, file=last.file),),
+                say(
+                    "Nothing is consumed. `mqadmin consumerConnection -g GROUP` tells whether a client is there: if "
+                    "none is, start them; else their thread dumps, given to `pyengine diagnose`, name the line."
+                ),
+            )
+        elif last.tps and _outrun(first, last):
+            yield Finding(
+                "slow",
+                Severity.WARNING,
+                where,
+                (
+                    say(
+                        "{waiting} wait, {tps:.2f} a second are consumed ({file})",
+                        waiting=last.diff_total,
+                        tps=last.tps,
+                        file=last.file,
+                    ),
+                ),
+                say(
+                    "Messages come faster than they are consumed. `mqadmin consumerProgress -g GROUP -s true`, twice, "
+                    "tells whether more clients help or one queue stands still."
+                ),
+            )
+
+
+def _lines(evidence: Evidence) -> Iterator[tuple[GroupState, GroupState]]:
+    """The first and the last line of each group, or group and topic, that has a backlog of which no queue is known."""
+    known = {each.group for each in evidence.offsets} | apart(evidence)
+    for states in by_time(evidence.groups, lambda g: (g.group, g.topic)).values():
+        first, last = states[0], states[-1]
+        if last.group not in known and last.diff_total > 0:
+            yield first, last
+
+
+def line_of(line: GroupState) -> Said:
+    """Of what a line speaks."""
+    if line.topic:
+        return say("group {name}, topic {topic}", name=line.group, topic=line.topic)
+    return say("group {group}", group=line.group)
+
+
+def lines_seen_once(evidence: Evidence) -> Iterator[GroupState]:
+    """Lines with a backlog of more than a breath that were seen once, and whose rates do not tell where it goes.
+
+    The list of all groups shows whole numbers of messages a second: 0 may be nearly one.
+    """
+    for first, last in _lines(evidence):
+        told = last.clients == 0 or _fails(last, evidence) or _nothing_goes(first, last) or _outrun(first, last)
+        rate = (last.tps or 0) + (1 if last.in_tps is None else 0)
+        if not told and not seconds(first, last) and last.diff_total > rate * BREATH:
+            yield last
+
+
+def _fails(line: GroupState, evidence: Evidence) -> bool:
+    """A line of a retry topic to which more than a few of the messages that the group consumes come."""
+    if not line.topic.startswith(RETRY) or not line.in_tps:
+        return False
+    same = [each for each in evidence.groups if each.group == line.group and each.time == line.time]
+    return line.in_tps > FAILING * sum(each.tps or 0 for each in same if not each.topic.startswith(RETRY))
+
+
+def _nothing_goes(first: GroupState, last: GroupState) -> bool:
+    """Nothing is consumed, and that is no pause between two messages: more than a minute's waits, or more has come than
+    the list's whole numbers of messages a second can hide."""
+    if last.in_tps is not None:
+        return last.diff_total > 60 * last.in_tps > 0
+    return last.diff_total - first.diff_total > seconds(first, last) > 0
+
+
+def _outrun(first: GroupState, last: GroupState) -> bool:
+    """More comes than goes, and that is no breath of a queue."""
+    assert last.tps is not None
+    if last.diff_total <= last.tps * BREATH:
+        return False
+    return last.diff_total > first.diff_total if first is not last else (last.in_tps or 0) > last.tps
+
+
+def findings(evidence: Evidence) -> Iterator[Finding]:
+    """Every rule on every group and topic; settings; then groups of which only a line is known."""
+    yield from disabled(evidence)
+    yield from unread_queues(evidence)
+    found = [group for group in groups(evidence) if group.system != "kafka"]  # rules.kafka has those
+    yield from broker_lost_messages(found)
+    failures = failing(found, evidence)
+    yield from failures.values()
+    told: dict[tuple[str, str], list[Finding]] = {}
+    for group in found:
+        retries = group.name in failures and group.topic.startswith(RETRY)
+        for rule in RULES:
+            if not (retries and rule in (trend, stalled)):
+                for finding in rule(group):
+                    told.setdefault((group.name, finding.code), []).append(finding)
+    for (name, code), several in told.items():
+        if code in ONE_CAUSE:
+            yield _one_cause(several, name)
+        else:
+            yield from several
+    yield from commits_stand(evidence)
+    yield from lines_of_groups(evidence)

@@ -1,0 +1,42 @@
+"""Findings as an offline page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyengine.backlog.diagnosis.evidence import Remark
+from pyengine.backlog.findings import Finding, Language, Severity
+from pyengine.backlog.pages import page as pages
+
+
+def render(
+    title: str,
+    findings: Sequence[Finding],
+    remarks: Sequence[Remark] = (),
+    language: Language = "en",
+    files: Sequence[str] = (),
+    hints: Sequence[str] = (),
+    read: Sequence[str] = (),
+) -> str:
+    """The page as text. title: English words of the pages ("Diagnosis"). files: of each finding, where there are
+    several and the finding itself does not say. hints: what to bring, or to look at again. read: a line for each
+    file. Raises MissingExtraError without jinja2.
+
+    In Chinese everything is, but what the files themselves say: names, parameters, lines of logs and stacks.
+    """
+    counts = {severity.name.lower(): sum(each.severity == severity for each in findings) for severity in Severity}
+    several = len(set(files)) > 1
+    placed = [
+        (each, files[number] if several and not each.where.startswith(files[number]) else "")
+        for number, each in enumerate(findings)
+    ]
+    return pages.render(
+        "findings.html",
+        language,
+        title=title,
+        findings=placed,
+        remarks=remarks,
+        counts=counts,
+        hints=hints,
+        read=read,
+    )

@@ -1,0 +1,1 @@
+"""Rows in, messages out: sources, columns, shards, runs, and what a run counts."""
