@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unittest.mock import patch
 
 from pyengine import rocketmq
 from pyengine._engine.rocketmq.client.consume_concurrently import ConsumeRequest
 from pyengine.errors import MQClientError
+from pyengine.rocketmq.consumer import concurrent_service
 from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
 from tests.conformance.rocketmq_cluster import GROUP, NOW, QUEUE, Cluster, RecordingStore, log_lines, message, started
 from tests.conformance.rocketmq_flow_control import plain
@@ -86,19 +88,19 @@ def _batch(case: dict[str, Any]) -> Verdict:
     ):
         backs: list[list[Any]] = []
 
-        def send_message_back(item: rocketmq.MessageExt, level: int, source: rocketmq.MessageQueue) -> None:
+        def send_message_back(_: object, item: rocketmq.MessageExt, level: int, source: rocketmq.MessageQueue) -> None:
             """The recordings replaced the real one, its way through the retry topic too."""
             fails = item.queue_offset in case["sendBackFailsFor"]
             backs.append([item.queue_offset, level, "failed" if fails else "ok"])
             if fails:
                 raise MQClientError("x")
 
-        consumer.default_mq_push_consumer_impl.send_message_back = send_message_back  # type: ignore[method-assign,assignment]
         service = _service(consumer)
-        try:
-            service.run(request)
-        except IndexError as problem:
-            error = str(problem)
+        with patch.object(concurrent_service, "send_message_back", send_message_back):
+            try:
+                service.run(request)
+            except IndexError as problem:
+                error = str(problem)
         later = _later(service)
     return compare(
         str({name: value for name, value in case.items() if name != "log"})[:600],

@@ -154,14 +154,14 @@ def _turn(case: dict[str, Any]) -> Verdict:
     with log_lines() as lines, started(cluster, listener) as consumer:
         member = consumer.default_mq_push_consumer_impl
         if state["memoryOffset"] != -1:
-            member.store.update_offset(QUEUE, state["memoryOffset"])
+            member.context.store.update_offset(QUEUE, state["memoryOffset"])
         if not state["subscribed"]:
             consumer.unsubscribe(TOPIC)
         consumer.instance_name = "DEFAULT"
         consumer.pull_threshold_for_queue = state["pullThresholdForQueue"]
         consumer.pull_threshold_size_for_queue = state["pullThresholdSizeForQueue"]
         consumer.consume_concurrently_max_span = state["consumeConcurrentlyMaxSpan"]
-        member.paused, member.service_state = state["pause"], state["serviceState"]
+        member.context.paused, member.context.service_state = state["pause"], state["serviceState"]
         service: Any = PullService()
         service, member.running.pull_service = member.running.pull_service, service
         actions = member.running.pull_service.actions  # type: ignore[attr-defined]
@@ -169,7 +169,7 @@ def _turn(case: dict[str, Any]) -> Verdict:
             member.pull_message(request)
         except IllegalStateError as problem:
             error = str(problem).split(":")[0]
-        member.running.pull_service, member.service_state = service, "RUNNING"
+        member.running.pull_service, member.context.service_state = service, "RUNNING"
         gate = member.pulling.gate
     expected_error = case["error"]["class"].split(".")[-1] if "error" in case else None
     return compare(

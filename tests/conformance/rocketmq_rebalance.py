@@ -58,7 +58,7 @@ def _plain(line: str) -> str:
 
 def _set_up(cluster: Cluster, consumer: rocketmq.DefaultMQPushConsumer, step: dict[str, Any], number: int) -> None:
     member = consumer.default_mq_push_consumer_impl
-    member.rebalancing.topic_queues = {RETRY_QUEUE.topic: {RETRY_QUEUE}} if number and member.clustering else {}
+    member.rebalancing.topic_queues = {RETRY_QUEUE.topic: {RETRY_QUEUE}} if number and member.context.clustering else {}
     if step["queues"] is not None:
         member.rebalancing.topic_queues[TOPIC] = {queue_of(text) for text in step["queues"]}
     cluster.client_ids = step["consumers"]

@@ -172,11 +172,6 @@ CIRCLES = [
         "broker.queues broker.router broker.slow_consumers broker.subscription broker.topic_destination broker.topics "
         "broker.transaction client.browser client.connection client.consumer client.producer client.session",
     ),
-    (
-        "pyengine.rocketmq.consumer",
-        "concurrent_service consume_service consumer_metrics member orderly_service pulling push_consumer rebalancing "
-        "running_info",
-    ),
     ("pyengine.topology", "activemq_xml broker broker_toml"),
     ("pyengine.topology", "model reading writing"),
 ]

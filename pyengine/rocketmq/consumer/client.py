@@ -62,7 +62,9 @@ class Member(Protocol):
     """A consumer group's member as its client sees it. client: set by :func:`take_client`."""
 
     client: MQClientInstance | None
-    subscriptions: dict[str, SubscriptionData]
+
+    @property
+    def subscriptions(self) -> dict[str, SubscriptionData]: ...
 
     def pull_message(self, request: PullRequest) -> None: ...
     def try_rebalance(self) -> bool: ...

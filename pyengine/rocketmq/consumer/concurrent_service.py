@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pyengine._engine.rocketmq.client.consume_concurrently import (
     EXPIRED_AT_ONCE,
@@ -18,14 +17,13 @@ from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.consumer.client import Periodic
 from pyengine.rocketmq.consumer.consume_service import ConsumeService
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.listener import ConsumeConcurrentlyContext, ConsumeConcurrentlyStatus
 from pyengine.rocketmq.consumer.listener_call import Waiting, listed
+from pyengine.rocketmq.consumer.send_back import restore_topic, send_message_back
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
-
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.member import GroupMember
 
 log = logger("pyengine.rocketmq")
 
@@ -35,18 +33,18 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
     statuses = ConsumeConcurrentlyStatus
 
-    def __init__(self, member: GroupMember) -> None:
-        super().__init__(member)
-        self._cleaning = member.clock.worker(f"CleanExpireMsgScheduledThread_{member.group[:100]}_1")
+    def __init__(self, consumer: ConsumerContext) -> None:
+        super().__init__(consumer)
+        self._cleaning = consumer.clock.worker(f"CleanExpireMsgScheduledThread_{consumer.group[:100]}_1")
         self._cleaner: Periodic | None = None
 
     def start(self) -> None:
         """Start looking for expired messages. Raises IllegalStateError for a consume_timeout below 1, as in Java."""
-        minutes = self._member.consumer.consume_timeout
+        minutes = self._consumer.parameters.consume_timeout
         if minutes <= 0:
             raise IllegalStateError(f"consume_timeout = {minutes}: a period of minutes above 0 is needed")
         self._cleaner = Periodic(
-            self._member.clock, self._cleaning, minutes * 60000, minutes * 60000, self.clean_expired_messages
+            self._consumer.clock, self._cleaning, minutes * 60000, minutes * 60000, self.clean_expired_messages
         )
 
     def shutdown(self, wait: int) -> None:
@@ -58,7 +56,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` means nothing here."""
-        batches = slices(messages, self._member.consumer.consume_message_batch_max_size)
+        batches = slices(messages, self._consumer.parameters.consume_message_batch_max_size)
         taken = self._submit([ConsumeRequest(batch, process_queue, queue) for batch in batches])
         if taken < len(batches):
             self._submit_later(ConsumeRequest(rejected(batches, taken), process_queue, queue))
@@ -75,21 +73,23 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             if sliced:
                 self.submit(request.messages, request.process_queue, request.queue, True)
             elif not self._submit([request]):
-                log.info("the pool of %s is closed, %s", self._member.group, request.queue)
+                log.info("the pool of %s is closed, %s", self._consumer.group, request.queue)
 
         self.delayed.add(RESUBMIT_DELAY, submit)
 
     def run(self, request: ConsumeRequest) -> KeyboardInterrupt | Waiting | None:
         """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it
         was; one that comes elsewhere is raised, and the batch is to be run again. Waiting: it has not answered."""
-        member, queue = self._member, request.queue
-        began = member.clock.now()
-        with member.lock:
+        consumer, queue = self._consumer, request.queue
+        began = consumer.clock.now()
+        with consumer.lock:
             begins = request.start(began)
         if not begins:
-            log.info("the message queue not be able to consume, because it's dropped. group=%s %s", member.group, queue)
+            log.info(
+                "the message queue not be able to consume, because it's dropped. group=%s %s", consumer.group, queue
+            )
             return None
-        member.restore_topic(request.messages)
+        restore_topic(consumer.group, request.messages)
         context = ConsumeConcurrentlyContext(queue)
         return self.call(request.messages, context, queue, partial(self._answered, request, context, began))
 
@@ -102,15 +102,15 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         raised: bool,
         interrupt: KeyboardInterrupt | None,
     ) -> KeyboardInterrupt | None:
-        member, queue = self._member, request.queue
-        elapsed = member.clock.now() - began
+        consumer, queue = self._consumer, request.queue
+        elapsed = consumer.clock.now() - began
         name = None if status is None else status.name
-        kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)
+        kind = return_type(name, raised, elapsed, consumer.parameters.consume_timeout)
         if status is None:
             log.warning(
-                "consumeMessage return null, Group: %s Msgs: %s MQ: %s", member.group, listed(request.messages), queue
+                "consumeMessage return null, Group: %s Msgs: %s MQ: %s", consumer.group, listed(request.messages), queue
             )
-        member.statistics.consumed(queue.topic, member.group, elapsed, kind)
+        consumer.statistics.consumed(queue.topic, consumer.group, elapsed, kind)
         if not request.goes_on:
             log.warning(
                 "processQueue is dropped without process consume result. messageQueue=%s, msgs=%s",
@@ -122,27 +122,27 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         return interrupt
 
     def _settle(self, request: ConsumeRequest, status: str, context: ConsumeConcurrentlyContext) -> None:
-        member = self._member
+        consumer = self._consumer
         counted = request.settle(status, context.ack_index)
         if counted is None:
             return
-        member.statistics.settled(request.queue.topic, member.group, *counted)
+        consumer.statistics.settled(request.queue.topic, consumer.group, *counted)
         failed = request.failed()
-        if not member.clustering:
+        if not consumer.clustering:
             for message in failed:
                 log.warning("BROADCASTING, the message consume failed, drop it, %s", message)
         else:
             self._send_back(request, failed, context.delay_level_when_next_consume)
-        with member.lock:
-            offset = request.finish(member.clock.now())
+        with consumer.lock:
+            offset = request.finish(consumer.clock.now())
         if offset is not None:
-            member.store.update_offset(request.queue, offset, increase_only=True)
+            consumer.store.update_offset(request.queue, offset, increase_only=True)
 
     def _send_back(self, request: ConsumeRequest, failed: list[MessageExt], delay_level: int) -> None:
-        member = self._member
+        consumer = self._consumer
         kept = []
         for message in failed:
-            with member.lock:
+            with consumer.lock:
                 held = request.holds(message)
             if not held:
                 log.info(
@@ -155,9 +155,9 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 )
                 continue
             try:
-                member.send_message_back(message, delay_level, request.queue)
+                send_message_back(consumer, message, delay_level, request.queue)
             except Exception as error:
-                log.error("sendMessageBack exception, group: %s msg: %s", member.group, message, exc_info=error)
+                log.error("sendMessageBack exception, group: %s msg: %s", consumer.group, message, exc_info=error)
                 kept.append(message)
         if kept:
             request.keep(kept)
@@ -165,19 +165,19 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
     def clean_expired_messages(self) -> None:
         """Give back what listeners hold for longer than consume_timeout: from each queue's head, at most 16 (1.9)."""
-        member = self._member
-        with member.lock:
-            queues = list(member.process_queues.values())
+        consumer = self._consumer
+        with consumer.lock:
+            queues = list(consumer.process_queues.values())
         for process_queue in queues:
-            with member.lock:
+            with consumer.lock:
                 turns = min(len(process_queue.cached_offsets), EXPIRED_AT_ONCE)
             for _ in range(turns):
-                with member.lock:
-                    message = process_queue.expired(member.clock.now(), member.consumer.consume_timeout)
+                with consumer.lock:
+                    message = process_queue.expired(consumer.clock.now(), consumer.parameters.consume_timeout)
                 if message is None:
                     break
                 try:
-                    member.send_message_back(message, EXPIRED_DELAY_LEVEL)
+                    send_message_back(consumer, message, EXPIRED_DELAY_LEVEL)
                 except Exception as error:
                     log.error("send expired msg exception", exc_info=error)
                     continue
@@ -189,7 +189,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                     message.queue_id,
                     message.queue_offset,
                 )
-                with member.lock:
+                with consumer.lock:
                     cached = process_queue.cached_offsets
                     if cached and cached[0] == message.queue_offset:
-                        process_queue.remove_messages([message], now=member.clock.now())
+                        process_queue.remove_messages([message], now=consumer.clock.now())

@@ -6,18 +6,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.rocketmq.consumer.client import Delayed
 from pyengine.rocketmq.consumer.consume_pool import ConsumePool
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.listener_call import ListenerCall, Waiting, describe, listed, users_interrupt
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
-
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.member import GroupMember
 
 log = logger("pyengine.rocketmq")
 Answer = TypeVar("Answer")
@@ -31,16 +29,16 @@ class ConsumeService(ABC):
 
     statuses: ClassVar[type[Enum]]
 
-    def __init__(self, member: GroupMember) -> None:
-        consumer, clock = member.consumer, member.clock
-        assert consumer.message_listener is not None
-        tag = member.group[:100] + "_"
-        self._member = member
+    def __init__(self, consumer: ConsumerContext) -> None:
+        parameters, clock = consumer.parameters, consumer.clock
+        assert parameters.message_listener is not None
+        tag = consumer.group[:100] + "_"
+        self._consumer = consumer
         self._listener = ListenerCall(
-            clock, consumer.message_listener.consume_message, self.statuses, f"ConsumeMessageLoop_{tag}1"
+            clock, parameters.message_listener.consume_message, self.statuses, f"ConsumeMessageLoop_{tag}1"
         )
         self._pool = ConsumePool(
-            clock, f"ConsumeMessageThread_{tag}", consumer.consume_thread_min, consumer.consume_thread_max
+            clock, f"ConsumeMessageThread_{tag}", parameters.consume_thread_min, parameters.consume_thread_max
         )
         self._scheduled = clock.worker(f"ConsumeMessageScheduledThread_{tag}1")
         self.delayed = Delayed(clock, self._scheduled)
@@ -69,7 +67,7 @@ class ConsumeService(ABC):
         self.delayed.stop()
         self._scheduled.close()
         if not self._pool.close(wait):
-            log.warning("%s: listeners still ran at shutdown after %d ms", self._member.group, wait)
+            log.warning("%s: listeners still ran at shutdown after %d ms", self._consumer.group, wait)
 
     def close(self) -> None:
         """After shutdown, when the queues are given up: cancel coroutines that still run; their answer is ignored."""
@@ -100,7 +98,7 @@ class ConsumeService(ABC):
             log.warning(
                 "consumeMessage exception: %s Group: %s Msgs: %s MQ: %s",
                 describe(error),
-                self._member.group,
+                self._consumer.group,
                 listed(messages),
                 queue,
                 exc_info=error,

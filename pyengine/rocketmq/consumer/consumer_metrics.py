@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from pyengine._engine.rocketmq.client.pull_gate import PullGate
 from pyengine.metrics import Metric, MetricKind
-
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.member import GroupMember
-    from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo
+from pyengine.rocketmq.consumer.context import ConsumerContext
+from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo
 
 QUEUE_GAUGES = (
     ("cached_messages", "Messages pulled and not yet consumed", "cachedMsgCount"),
@@ -33,9 +31,11 @@ TOPIC_GAUGES = (
 PREFIX = "pyengine_rocketmq_"
 
 
-def consumer_metrics(member: GroupMember, info: ConsumerRunningInfo) -> Iterator[Metric]:
-    """The rows of one consumer. info: its state at this moment."""
-    group = {"group": member.group}
+def consumer_metrics(
+    consumer: ConsumerContext, info: ConsumerRunningInfo, gate: PullGate, threads: int
+) -> Iterator[Metric]:
+    """The rows of one consumer. info: its state at this moment. gate: of its pulls. threads: of its pool."""
+    group = {"group": consumer.group}
     for queue, state in info.mq_table.items():
         labels = {**group, "topic": queue.topic, "broker": queue.broker_name, "queue": str(queue.queue_id)}
         for name, text, key in QUEUE_GAUGES:
@@ -44,9 +44,7 @@ def consumer_metrics(member: GroupMember, info: ConsumerRunningInfo) -> Iterator
         labels = {**group, "topic": topic}
         for name, text, key in TOPIC_GAUGES:
             yield Metric(PREFIX + name, MetricKind.GAUGE, text, float(getattr(status, key)), labels)
-    threads = float(member.consuming.core_pool_size)
-    yield Metric(PREFIX + "consume_threads", MetricKind.GAUGE, "Threads the listener may run on", threads, group)
-    gate = member.pulling.gate
+    yield Metric(PREFIX + "consume_threads", MetricKind.GAUGE, "Threads the listener may run on", float(threads), group)
     for limit, times in (
         ("cache", gate.queue_flow_control_times),
         ("span", gate.queue_max_span_flow_control_times),
@@ -58,7 +56,7 @@ def consumer_metrics(member: GroupMember, info: ConsumerRunningInfo) -> Iterator
             float(times),
             {**group, "limit": limit},
         )
-    for result, times in sorted(member.statistics.returns.items()):
+    for result, times in sorted(consumer.statistics.returns.items()):
         yield Metric(
             PREFIX + "listener_returns_total",
             MetricKind.COUNTER,

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING
 
-from pyengine._engine.rocketmq.client.consume_concurrently import restored_topic
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import attached, suggested
 from pyengine.clock import ManualClock
@@ -14,103 +12,81 @@ from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.consumer.client import MQClientInstance, release, settle, take_client, unique_instance_name
 from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.consumer.consume_service import ConsumeService
-from pyengine.rocketmq.consumer.consume_status import ConsumeStatistics
-from pyengine.rocketmq.consumer.listener import MessageListenerOrderly
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.local_offset_store import LocalFileOffsetStore
 from pyengine.rocketmq.consumer.offset_store import OffsetStore, RemoteBrokerOffsetStore
 from pyengine.rocketmq.consumer.orderly_service import ConsumeMessageOrderlyService
+from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.consumer.pulling import Pulling
 from pyengine.rocketmq.consumer.rebalancing import Rebalancing
 from pyengine.rocketmq.message import (
-    PROPERTY_DELAY_TIME_LEVEL,
-    PROPERTY_MAX_RECONSUME_TIMES,
-    PROPERTY_ORIGIN_MESSAGE_ID,
-    PROPERTY_RECONSUME_TIME,
-    PROPERTY_RETRY_TOPIC,
-    PROPERTY_TRANSACTION_PREPARED,
-    Message,
     MessageExt,
     retry_topic,
 )
 from pyengine.rocketmq.remoting.channel import local_address
 from pyengine.rocketmq.remoting.cluster import name_servers, shared_cluster
-from pyengine.rocketmq.remoting.mq_client_api import HeartbeatData, MessageModel, MQClientAPI, SubscriptionData
+from pyengine.rocketmq.remoting.mq_client_api import HeartbeatData, MQClientAPI, SubscriptionData
 from pyengine.rocketmq.subscription import build_subscription
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
 
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.push_consumer import DefaultMQPushConsumer
-
 log = logger("pyengine.rocketmq")
 
-INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 RESET_WAIT = 10_000
 
 
 class GroupMember:
     """What DefaultMQPushConsumer starts: it pulls, rebalances, consumes and commits until it is shut down.
 
-    consumer: its parameters, read at each use. Source: DefaultMQPushConsumerImpl.
+    own_clock: it closes the clock when it stops. Source: DefaultMQPushConsumerImpl.
     """
 
-    def __init__(self, consumer: DefaultMQPushConsumer) -> None:
-        self.consumer = consumer
-        self.clock = consumer.clock
-        self.lock = threading.RLock()
-        self._life = threading.RLock()
-        self.service_state = "CREATE_JUST"
-        self.paused = False
-        self.exception_delay = consumer.pull_time_delay_mills_when_exception
-        self.start_timestamp = self.clock.now()
-        self.subscriptions: dict[str, SubscriptionData] = {}
-        self.process_queues: dict[MessageQueue, ProcessQueue] = {}
-        self.statistics = ConsumeStatistics()
-        self.client: MQClientInstance | None = None
-        self.offset_store: OffsetStore | None = None
+    def __init__(self, parameters: PushConsumerParameters, *, own_clock: bool = False) -> None:
+        self.context = ConsumerContext(parameters)
+        self.rebalancing = Rebalancing(self.context)
+        self.pulling = Pulling(self.context, self.rebalancing, self._submit)
         self.service: ConsumeService | None = None
-        self.pulling = Pulling(self)
-        self.rebalancing = Rebalancing(self)
+        self._own_clock = own_clock
+        self._life = threading.RLock()
 
     @property
-    def group(self) -> str:
-        """The consumer group."""
-        return self.consumer.consumer_group
+    def client(self) -> MQClientInstance | None:
+        """Its client, None until it was started."""
+        return self.context.client
 
-    @property
-    def clustering(self) -> bool:
-        """True unless every member gets everything."""
-        return self.consumer.message_model is MessageModel.CLUSTERING
-
-    @property
-    def orderly(self) -> bool:
-        """True if each queue is consumed in order."""
-        return isinstance(self.consumer.message_listener, MessageListenerOrderly)
+    @client.setter
+    def client(self, client: MQClientInstance | None) -> None:
+        self.context.client = client
 
     @property
     def running(self) -> MQClientInstance:
         """The client of a member that was started. Raises MQClientError before that."""
-        if self.client is None:
-            raise self.not_ok()
-        return self.client
-
-    @property
-    def store(self) -> OffsetStore:
-        """The offset store of a member that was started. Raises MQClientError before that."""
-        if self.offset_store is None:
-            raise self.not_ok()
-        return self.offset_store
+        return self.context.running
 
     @property
     def consuming(self) -> ConsumeService:
         """The consume service of a member that was started. Raises MQClientError before that."""
         if self.service is None:
-            raise self.not_ok()
+            raise self.context.not_ok()
         return self.service
 
-    def not_ok(self) -> MQClientError:
-        """What the real client says of a consumer that does not run."""
-        return MQClientError(suggested(f"The consumer service state not OK, {self.service_state}"))
+    @property
+    def service_state(self) -> str:
+        """Where it is in its life, in the real client's words."""
+        return self.context.service_state
+
+    @property
+    def subscriptions(self) -> dict[str, SubscriptionData]:
+        """Topic -> what it wants of it."""
+        return self.context.subscriptions
+
+    @property
+    def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
+        """The queues that are its own."""
+        return self.context.process_queues
+
+    def _submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
+        self.consuming.submit(messages, process_queue, queue, go)
 
     # -- life
 
@@ -120,72 +96,76 @@ class GroupMember:
             self._start()
 
     def _start(self) -> None:
-        consumer = self.consumer
+        context, parameters = self.context, self.context.parameters
         if self.service_state != "CREATE_JUST":
             raise MQClientError(
                 suggested(f"The PushConsumer service state not OK, maybe started once, {self.service_state}")
             )
-        self.service_state = "START_FAILED"
-        consumer.check_config(consumer.consumer_group)
-        for name, what in consumer.not_done():
-            value = getattr(consumer, name)
-            log.warning("group: %s: %s=%r asks for %s, which is not done", self.group, name, value, what)
+        context.service_state = "START_FAILED"
+        parameters.check_config(parameters.consumer_group)
+        for name, what in parameters.not_done():
+            value = getattr(parameters, name)
+            log.warning("group: %s: %s=%r asks for %s, which is not done", context.group, name, value, what)
         self._copy_subscription()
-        if self.clustering and consumer.instance_name == "DEFAULT":
-            consumer.instance_name = unique_instance_name(os.getpid(), self.clock)
-        if consumer.broker is None and not consumer.namesrv_addr:
+        if context.clustering and parameters.instance_name == "DEFAULT":
+            parameters.instance_name = unique_instance_name(os.getpid(), context.clock)
+        if parameters.broker is None and not parameters.namesrv_addr:
             hint = "No name server address, please set it: DefaultMQPushConsumer(broker=...) or (namesrv_addr=...)"
             raise MQClientError(attached(hint))
         try:
-            take_client(self, self._api(), self.clock, consumer.build_mq_client_id())
+            take_client(self, self._api(), context.clock, parameters.build_mq_client_id())
             self._start_services(self.running)
             self._join_group(self.running)
         except BaseException as error:  # the user's Ctrl-C too
             if self.service_state == "RUNNING":
-                log.warning("Start the consumer %s fail.", self.group, exc_info=error)
+                log.warning("Start the consumer %s fail.", context.group, exc_info=error)
                 self.shutdown()
             else:
                 self._stop(0)
-                self.client = None
+                context.client = None
             raise
-        settle(self.clock)
+        settle(context.clock)
 
     def _api(self) -> MQClientAPI:
         """The brokers: those that were given, or those behind the name servers."""
-        consumer = self.consumer
-        if consumer.broker is not None:
-            return consumer.broker
-        consumer.check_network()
-        addr, clock, hook = consumer.namesrv_addr or "", self.clock, consumer.rpc_hook
+        context, parameters = self.context, self.context.parameters
+        if parameters.broker is not None:
+            return parameters.broker
+        parameters.check_network()
+        addr, clock, hook = parameters.namesrv_addr or "", context.clock, parameters.rpc_hook
         if isinstance(clock, ManualClock):
             raise ConfigurationError("clock", repr(clock), "a real cluster goes by the system's time", "leave it out")
-        if consumer.client_ip == "127.0.0.1":
-            consumer.client_ip = local_address(name_servers(addr)[0])
-        return shared_cluster(addr, consumer.build_mq_client_id(), hook)
+        if parameters.client_ip == "127.0.0.1":
+            parameters.client_ip = local_address(name_servers(addr)[0])
+        return shared_cluster(addr, parameters.build_mq_client_id(), hook)
 
     def _start_services(self, client: MQClientInstance) -> None:
-        consumer = self.consumer
-        if self.group in client.members:
-            self.service_state = "CREATE_JUST"
+        context, parameters = self.context, self.context.parameters
+        if context.group in client.members:
+            context.service_state = "CREATE_JUST"
             raise MQClientError(
-                suggested(f"The consumer group[{self.group}] has been created before, specify another name please.")
+                suggested(f"The consumer group[{context.group}] has been created before, specify another name please.")
             )
         # Raises for a clock that is closed, before a thread is made.
-        self.clock.call_at(self.clock.now(), bool).cancel()
-        if consumer.offset_store is None:
-            consumer.offset_store = self._make_offset_store(client)
-        self.offset_store = consumer.offset_store
-        self.offset_store.load()
-        self.service = (ConsumeMessageOrderlyService if self.orderly else ConsumeMessageConcurrentlyService)(self)
+        context.clock.call_at(context.clock.now(), bool).cancel()
+        if parameters.offset_store is None:
+            parameters.offset_store = self._make_offset_store(client)
+        context.offset_store = parameters.offset_store
+        context.offset_store.load()
+        self.service = (
+            ConsumeMessageOrderlyService(context, self.rebalancing)
+            if context.orderly
+            else ConsumeMessageConcurrentlyService(context)
+        )
         self.service.start()
         client.start(
-            consumer.poll_name_server_interval,
-            consumer.heartbeat_broker_interval,
-            consumer.persist_consumer_offset_interval,
+            parameters.poll_name_server_interval,
+            parameters.heartbeat_broker_interval,
+            parameters.persist_consumer_offset_interval,
         )
-        client.members[self.group] = self
-        self.service_state = "RUNNING"
-        log.info("the consumer [%s] start OK.", self.group)
+        client.members[context.group] = self
+        context.service_state = "RUNNING"
+        log.info("the consumer [%s] start OK.", context.group)
 
     def _join_group(self, client: MQClientInstance) -> None:
         """Learn of the topics' queues, and have the brokers know of this member."""
@@ -198,9 +178,11 @@ class GroupMember:
             client.rebalance_service.wakeup()
 
     def _make_offset_store(self, client: MQClientInstance) -> OffsetStore:
-        if not self.clustering:
-            return LocalFileOffsetStore(client.client_id, self.group, directory=self.consumer.local_offset_store_dir)
-        return RemoteBrokerOffsetStore(client.api, self.group)
+        if not self.context.clustering:
+            return LocalFileOffsetStore(
+                client.client_id, self.context.group, directory=self.context.parameters.local_offset_store_dir
+            )
+        return RemoteBrokerOffsetStore(client.api, self.context.group)
 
     def shutdown(self) -> None:
         """Stop: listeners first, then commit, leave the group, stop the client. A second call does nothing.
@@ -213,9 +195,9 @@ class GroupMember:
     def _shutdown(self) -> None:
         if self.service_state != "RUNNING":
             return
-        self._stop(self.consumer.await_termination_millis_when_shutdown)
-        self.service_state = "SHUTDOWN_ALREADY"
-        settle(self.clock)
+        self._stop(self.context.parameters.await_termination_millis_when_shutdown)
+        self.context.service_state = "SHUTDOWN_ALREADY"
+        settle(self.context.clock)
 
     def _stop(self, wait: int) -> None:
         """End what was started, the whole or the half of it. wait: ms for listeners."""
@@ -224,17 +206,17 @@ class GroupMember:
         if self.service_state == "RUNNING":
             self.persist_consumer_offset()
         client = self.client
-        if client is not None and client.members.get(self.group, self) is self:
-            client.members.pop(self.group, None)
+        if client is not None and client.members.get(self.context.group, self) is self:
+            client.members.pop(self.context.group, None)
             try:
-                client.api.unregister_client(client.client_id, self.group)
+                client.api.unregister_client(client.client_id, self.context.group)
             except Exception as error:
                 log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
         release(self)
-        if self.consumer._own_clock and self.service_state != "CREATE_JUST":  # when it may be started again
-            self.clock.close()
-        log.info("the consumer [%s] shutdown OK", self.group)
-        with self.lock:
+        if self._own_clock and self.service_state != "CREATE_JUST":  # when it may be started again
+            self.context.clock.close()
+        log.info("the consumer [%s] shutdown OK", self.context.group)
+        with self.context.lock:
             for process_queue in self.process_queues.values():
                 process_queue.dropped = True
             self.process_queues.clear()
@@ -243,16 +225,16 @@ class GroupMember:
 
     def suspend(self) -> None:
         """Pull nothing more; what is cached is still consumed."""
-        self.paused = True
-        log.info("suspend this consumer, %s", self.group)
+        self.context.paused = True
+        log.info("suspend this consumer, %s", self.context.group)
 
     def resume(self) -> None:
         """Pull again, and rebalance on this thread."""
-        self.paused = False
+        self.context.paused = False
         if self.service_state == "RUNNING":
             self.rebalancing.do_rebalance()
-        log.info("resume this consumer, %s", self.group)
-        settle(self.clock)
+        log.info("resume this consumer, %s", self.context.group)
+        settle(self.context.clock)
 
     def reset_offset_by_timestamp(self, timestamp: int) -> None:
         """Consume every subscribed topic again from what was stored at ``timestamp`` (ms) or later, one by one.
@@ -268,16 +250,16 @@ class GroupMember:
     def _reset(self, offsets: dict[MessageQueue, int]) -> None:
         self.suspend()
         try:
-            with self.lock:
+            with self.context.lock:
                 mine = [queue for queue in self.process_queues if queue in offsets]
                 for queue in mine:
                     self.process_queues[queue].dropped = True
                     self.process_queues[queue].clear()
             waiting = threading.Condition()
             with waiting:
-                self.clock.wait(waiting, lambda: False, RESET_WAIT)
+                self.context.clock.wait(waiting, lambda: False, RESET_WAIT)
             for queue in mine:
-                self.store.update_offset(queue, offsets[queue])
+                self.context.store.update_offset(queue, offsets[queue])
                 self.rebalancing.remove_process_queue(queue)
         finally:
             self.resume()
@@ -286,28 +268,28 @@ class GroupMember:
 
     def subscribe(self, subscription: SubscriptionData) -> None:
         """Want a topic, or want it differently."""
-        with self.lock:
+        with self.context.lock:
             self.subscriptions[subscription.topic] = subscription
         if self.client is not None:
             self.client.send_heartbeats()
-        settle(self.clock)
+        settle(self.context.clock)
 
     def unsubscribe(self, topic: str) -> None:
         """Want a topic no more; its queues go with the next rebalance."""
-        with self.lock:
+        with self.context.lock:
             self.subscriptions.pop(topic, None)
 
     def _copy_subscription(self) -> None:
         try:
-            for topic, selector in self.consumer.subscription.items():
-                self.subscriptions[topic] = build_subscription(topic, selector, self.clock.now())
+            for topic, selector in self.context.parameters.subscription.items():
+                self.subscriptions[topic] = build_subscription(topic, selector, self.context.clock.now())
         except ConfigurationError:
             raise
         except PyengineError as error:
             raise MQClientError(attached("subscription exception")) from error
-        if self.clustering:
-            topic = retry_topic(self.group)
-            self.subscriptions[topic] = build_subscription(topic, "*", self.clock.now())
+        if self.context.clustering:
+            topic = retry_topic(self.context.group)
+            self.subscriptions[topic] = build_subscription(topic, "*", self.context.clock.now())
 
     def update_topic_subscribe_info(self) -> None:
         """Ask for the queues of every topic that is wanted."""
@@ -318,14 +300,14 @@ class GroupMember:
 
     def send_heartbeat(self) -> bool:
         """Tell the brokers what this member wants; False if they could not be told."""
-        consumer = self.consumer
+        context, parameters = self.context, self.context.parameters
         heartbeat = HeartbeatData(
             self.running.client_id,
-            self.group,
-            consumer.message_model,
-            consumer.consume_from_where,
+            context.group,
+            parameters.message_model,
+            parameters.consume_from_where,
             tuple(self.subscriptions.values()),
-            consumer.unit_mode,
+            parameters.unit_mode,
         )
         try:
             self.running.api.send_heartbeat(heartbeat)
@@ -342,68 +324,20 @@ class GroupMember:
 
     def try_rebalance(self) -> bool:
         """Rebalance all topics; False if that changed not all it should, or the consumer is suspended."""
-        return not self.paused and self.rebalancing.do_rebalance()
+        return not self.context.paused and self.rebalancing.do_rebalance()
 
     def persist_consumer_offset(self) -> None:
         """Commit the offsets of all queues that are mine."""
         if self.service_state != "RUNNING":
-            log.error("group: %s persistConsumerOffset exception", self.group, exc_info=self.not_ok())
+            log.error("group: %s persistConsumerOffset exception", self.context.group, exc_info=self.context.not_ok())
             return
-        with self.lock:
+        with self.context.lock:
             queues = set(self.process_queues)
         try:
-            self.store.persist_all(queues)
+            self.context.store.persist_all(queues)
         except Exception as error:
-            log.error("group: %s persistConsumerOffset exception", self.group, exc_info=error)
+            log.error("group: %s persistConsumerOffset exception", self.context.group, exc_info=error)
 
     def sample(self) -> None:
         """Take a sample of the rates."""
-        self.statistics.sample(self.clock.now())
-
-    # -- messages on their way back
-
-    def max_reconsume_times(self) -> int:
-        """16 unless set."""
-        times = self.consumer.max_reconsume_times
-        return 16 if times == -1 else times
-
-    def restore_topic(self, messages: list[MessageExt]) -> None:
-        """A retried message has the topic it was sent to again."""
-        for message in messages:
-            sent_to = message.properties.get(PROPERTY_RETRY_TOPIC)
-            if sent_to is not None:
-                message.topic = restored_topic(message.topic, sent_to, retry_topic(self.group))
-
-    def send_message_back(self, message: MessageExt, delay_level: int, queue: MessageQueue | None = None) -> None:
-        """Give a message back to the broker, as a message to the retry topic if that fails. Raises what that raises.
-
-        queue: where it came from, for the log.
-        """
-        try:
-            self.running.api.consumer_send_message_back(self.group, message, delay_level, self.max_reconsume_times())
-        except Exception as error:
-            log.error(
-                "Failed to send message back, consumerGroup=%s, brokerName=%s, mq=%s, message=%s",
-                self.group,
-                message.broker_name,
-                "null" if queue is None else queue,
-                message,
-                exc_info=error,
-            )
-            self.send_to_retry_topic(message, self.max_reconsume_times())
-
-    def send_to_retry_topic(self, message: MessageExt, max_reconsume_times: int) -> None:
-        """Send a copy of the message to the group's retry topic. Raises PyengineError where it cannot be stored.
-
-        The copy's properties are the message's own, as in the real client: they stay with a message that is kept.
-        """
-        properties = message.properties
-        if not properties.get(PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
-            properties[PROPERTY_ORIGIN_MESSAGE_ID] = message.msg_id
-        properties[PROPERTY_RETRY_TOPIC] = message.topic
-        properties[PROPERTY_RECONSUME_TIME] = str(message.reconsume_times + 1)
-        properties[PROPERTY_MAX_RECONSUME_TIMES] = str(max_reconsume_times)
-        properties.pop(PROPERTY_TRANSACTION_PREPARED, None)
-        properties[PROPERTY_DELAY_TIME_LEVEL] = str(3 + message.reconsume_times)
-        copy = Message(retry_topic(self.group), message.body, properties=properties, flag=message.flag)
-        self.running.api.send_message(INNER_PRODUCER_GROUP, copy)
+        self.context.statistics.sample(self.context.clock.now())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from pyengine._engine.rocketmq.client.consume_concurrently import return_type
 from pyengine._engine.rocketmq.client.consume_orderly import (
@@ -19,14 +19,14 @@ from pyengine._engine.rocketmq.client.consume_orderly import (
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.rocketmq.consumer.client import Periodic, write_log
 from pyengine.rocketmq.consumer.consume_service import ConsumeService
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pyengine.rocketmq.consumer.listener_call import Waiting, listed
+from pyengine.rocketmq.consumer.rebalancing import Rebalancing
+from pyengine.rocketmq.consumer.send_back import restore_topic, send_to_retry_topic
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
-
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.member import GroupMember
 
 log = logger("pyengine.rocketmq")
 
@@ -39,29 +39,30 @@ class ConsumeMessageOrderlyService(ConsumeService):
 
     statuses = ConsumeOrderlyStatus
 
-    def __init__(self, member: GroupMember) -> None:
-        super().__init__(member)
+    def __init__(self, consumer: ConsumerContext, rebalancing: Rebalancing) -> None:
+        super().__init__(consumer)
+        self._rebalancing = rebalancing
         self._locker: Periodic | None = None
         self._turns = threading.Lock()
         self._running: dict[MessageQueue, list[ProcessQueue]] = {}
 
     def start(self) -> None:
         """In clustering, renew all locks every 20 s, first after 1 s."""
-        if self._member.clustering:
-            self._locker = Periodic(self._member.clock, self._scheduled, LOCK_FIRST, LOCK_PERIOD, self._lock_all)
+        if self._consumer.clustering:
+            self._locker = Periodic(self._consumer.clock, self._scheduled, LOCK_FIRST, LOCK_PERIOD, self._lock_all)
 
     def shutdown(self, wait: int) -> None:
         """Come back to no queue, wait up to ``wait`` ms for what runs or waits to run, give the locks back."""
         if self._locker is not None:
             self._locker.stop()
         super().shutdown(wait)
-        if self._member.clustering:
-            self._member.rebalancing.unlock_all()
+        if self._consumer.clustering:
+            self._rebalancing.unlock_all()
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
         """Have a queue drained, if ``go``: otherwise a run is under way already."""
         if go and not self._pool.submit([partial(self.run, process_queue, queue)]):
-            log.info("the pool of %s is closed, %s", self._member.group, queue)
+            log.info("the pool of %s is closed, %s", self._consumer.group, queue)
 
     def run(
         self,
@@ -85,7 +86,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
             outcome = self._run(process_queue, queue) if rest is None else rest()
             return outcome
         except KeyboardInterrupt:
-            with self._member.lock:
+            with self._consumer.lock:
                 process_queue.rollback()
             raise
         finally:
@@ -99,10 +100,10 @@ class ConsumeMessageOrderlyService(ConsumeService):
                 self.submit([], following, queue, True)
 
     def _run(self, process_queue: ProcessQueue, queue: MessageQueue) -> KeyboardInterrupt | Waiting | None:
-        member = self._member
-        run = OrderlyRun(process_queue, queue, clustering=member.clustering)
-        with member.lock:
-            verdict = run.start(member.clock.now())
+        consumer = self._consumer
+        run = OrderlyRun(process_queue, queue, clustering=consumer.clustering)
+        with consumer.lock:
+            verdict = run.start(consumer.clock.now())
         write_log(verdict.log)
         return self._go_on(run, verdict)
 
@@ -110,11 +111,11 @@ class ConsumeMessageOrderlyService(ConsumeService):
         self, run: OrderlyRun, verdict: OrderlyVerdict, heard: Heard | None = None
     ) -> KeyboardInterrupt | Waiting | None:
         """Batch after batch. heard: what follows from the one at hand, whose listener had not answered before."""
-        member = self._member
+        consumer = self._consumer
         while heard is not None or verdict.step == OrderlyStep.CONTINUE:
             if heard is None:
-                with member.lock:
-                    verdict = run.next(member.clock.now(), member.consumer.consume_message_batch_max_size)
+                with consumer.lock:
+                    verdict = run.next(consumer.clock.now(), consumer.parameters.consume_message_batch_max_size)
                 write_log(verdict.log)
             if heard is not None or verdict.step == OrderlyStep.CONSUME:
                 found = self._consume(run) if heard is None else heard
@@ -145,7 +146,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         self._later(delay, lambda: self.submit([], run.process_queue, run.queue, True))
 
     def _lock_and_come_back(self, run: OrderlyRun) -> None:
-        locked = not self._stopped and self._member.rebalancing.lock(run.queue)
+        locked = not self._stopped and self._rebalancing.lock(run.queue)
         self._submit_later(run, reconsume_after(locked))
 
     def _later(self, delay: int, action: Callable[[], None]) -> None:
@@ -154,15 +155,15 @@ class ConsumeMessageOrderlyService(ConsumeService):
 
     def _lock_all(self) -> None:
         if not self._stopped:
-            self._member.rebalancing.lock_all()
+            self._rebalancing.lock_all()
 
     def _consume(self, run: OrderlyRun) -> Heard | Waiting:
         """The batch through the listener, and what follows from its answer; the user's own interrupt, if it was."""
-        member, queue = self._member, run.queue
-        member.restore_topic(run.messages)
+        consumer, queue = self._consumer, run.queue
+        restore_topic(consumer.group, run.messages)
         context = ConsumeOrderlyContext(queue)
-        began = member.clock.now()
-        member.rebalancing.listener_begins(run.process_queue)
+        began = consumer.clock.now()
+        self._rebalancing.listener_begins(run.process_queue)
         heard: tuple[Any, bool, KeyboardInterrupt | None] | Waiting | None = None
         try:
             if run.process_queue.dropped:
@@ -170,7 +171,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
             heard = self.call(run.messages, context, queue, lambda *answer: answer)
         finally:
             if not isinstance(heard, Waiting):
-                member.rebalancing.listener_ended(run.process_queue)
+                self._rebalancing.listener_ended(run.process_queue)
         if isinstance(heard, Waiting):
             heard.rest = partial(self._answers_later, run, context, began, heard.rest)
             return heard
@@ -183,7 +184,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         try:
             answer = rest()
         finally:
-            self._member.rebalancing.listener_ended(run.process_queue)
+            self._rebalancing.listener_ended(run.process_queue)
         return self._answered(run, context, began, *answer)
 
     def _answered(
@@ -195,47 +196,47 @@ class ConsumeMessageOrderlyService(ConsumeService):
         raised: bool,
         interrupt: KeyboardInterrupt | None,
     ) -> Heard:
-        member, queue = self._member, run.queue
-        elapsed = member.clock.now() - began
+        consumer, queue = self._consumer, run.queue
+        elapsed = consumer.clock.now() - began
         name = None if status is None else status.name
         if run.not_ok(name):
             log.warning(
                 "consumeMessage Orderly return not OK, Group: %s Msgs: %s MQ: %s",
-                member.group,
+                consumer.group,
                 listed(run.messages),
                 queue,
             )
-        kind = return_type(name, raised, elapsed, member.consumer.consume_timeout)
-        member.statistics.consumed(queue.topic, member.group, elapsed, kind)
+        kind = return_type(name, raised, elapsed, consumer.parameters.consume_timeout)
+        consumer.statistics.consumed(queue.topic, consumer.group, elapsed, kind)
         status_name = name or ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name
         return self._settle(run, status_name, context), interrupt
 
     def _settle(self, run: OrderlyRun, status: str, context: ConsumeOrderlyContext) -> OrderlyVerdict:
-        member = self._member
+        consumer = self._consumer
         ok, failed = run.counts(status, auto_commit=context.auto_commit)
-        member.statistics.settled(run.queue.topic, member.group, ok, failed)
+        consumer.statistics.settled(run.queue.topic, consumer.group, ok, failed)
         if status == ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT.name:
             for position, message in enumerate(run.messages):
-                step = run.check(position, member.consumer.max_reconsume_times)
+                step = run.check(position, consumer.parameters.max_reconsume_times)
                 if step == OrderlyStep.SEND_BACK and not self._send_back(message):
                     run.not_sent_back(position)
-        with member.lock:
+        with consumer.lock:
             verdict = run.close(
                 status,
                 auto_commit=context.auto_commit,
                 suspend_millis=context.suspend_current_queue_time_millis,
-                configured_millis=member.consumer.suspend_current_queue_time_millis,
+                configured_millis=consumer.parameters.suspend_current_queue_time_millis,
             )
         if verdict.offset is not None:
-            member.store.update_offset(run.queue, verdict.offset)
+            consumer.store.update_offset(run.queue, verdict.offset)
         return verdict
 
     def _send_back(self, message: MessageExt) -> bool:
         """Send a message whose tries are used up to the retry topic; the broker makes it a dead letter."""
-        times = self._member.consumer.max_reconsume_times
+        times = self._consumer.parameters.max_reconsume_times
         try:
-            self._member.send_to_retry_topic(message, WITHOUT_END if times == -1 else times)
+            send_to_retry_topic(self._consumer, message, WITHOUT_END if times == -1 else times)
         except Exception as error:
-            log.error("sendMessageBack exception, group: %s msg: %s", self._member.group, message, exc_info=error)
+            log.error("sendMessageBack exception, group: %s msg: %s", self._consumer.group, message, exc_info=error)
             return False
         return True

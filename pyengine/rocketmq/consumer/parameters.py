@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, check_ranges, suggested
 from pyengine.attributes import Declared
+from pyengine.clock import Clock
 from pyengine.durations import Milliseconds, whole_milliseconds
 from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.consumer.listener import (
@@ -22,7 +23,7 @@ from pyengine.rocketmq.consumer.listener import (
     MessageQueueListener,
 )
 from pyengine.rocketmq.consumer.offset_store import OffsetStore
-from pyengine.rocketmq.remoting.mq_client_api import ConsumeFromWhere, MessageModel, plain_text
+from pyengine.rocketmq.remoting.mq_client_api import ConsumeFromWhere, MessageModel, MQClientAPI, plain_text
 from pyengine.rocketmq.subscription import MessageSelector
 from pyengine.rocketmq.tables.allocation import AllocateMessageQueueAveragely, Strategy
 
@@ -247,6 +248,16 @@ class ConsumerParameters(ClientConfig):
         wall = parse_consume_timestamp(self.consume_timestamp)
         assert wall is not None
         return local_to_utc(wall)
+
+
+@dataclass(eq=False)
+class PushConsumerParameters(ConsumerParameters):
+    """A push consumer's parameters with its group, its brokers (None: those at namesrv_addr) and its clock."""
+
+    consumer_group: str = "DEFAULT_CONSUMER"
+    _: KW_ONLY
+    broker: MQClientAPI | None = None
+    clock: Clock = field(default=None)  # type: ignore[assignment]
 
 
 def java_name(name: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.pull_gate import PullGate, PullRequest, PullStep, PullVerdict, commit_with_pull
 from pyengine._engine.rocketmq.client.tags import client_accepts
 from pyengine.errors import IllegalStateError, MQBrokerError
 from pyengine.rocketmq.consumer.client import write_log
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
+from pyengine.rocketmq.consumer.rebalancing import Rebalancing
 from pyengine.rocketmq.message import (
     PROPERTY_MAX_OFFSET,
     PROPERTY_MIN_OFFSET,
@@ -25,47 +28,52 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     PullStatus,
     SubscriptionData,
 )
+from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
-
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.member import GroupMember
 
 log = logger("pyengine.rocketmq")
 
+Submit = Callable[[list[MessageExt], ProcessQueue, MessageQueue, bool], None]
+
 
 class Pulling:
-    """Sends a member's pull requests and takes their answers. Source: DefaultMQPushConsumerImpl, PullAPIWrapper."""
+    """Sends a consumer's pull requests and takes their answers. Source: DefaultMQPushConsumerImpl, PullAPIWrapper.
 
-    def __init__(self, member: GroupMember) -> None:
-        self._member = member
-        self.gate = PullGate(member.group)
+    submit: has messages consumed that were put into their process queue.
+    """
+
+    def __init__(self, consumer: ConsumerContext, rebalancing: Rebalancing, submit: Submit) -> None:
+        self._consumer = consumer
+        self._rebalancing = rebalancing
+        self._submit = submit
+        self.gate = PullGate(consumer.group)
 
     def pull_message(self, request: PullRequest) -> None:
         """One turn of a request. Raises IllegalStateError where the real client throws: full, and nothing cached."""
-        member, consumer = self._member, self._member.consumer
-        with member.lock:
+        consumer, parameters = self._consumer, self._consumer.parameters
+        with consumer.lock:
             verdict = self.gate.examine(
                 request,
-                member.clock.now(),
-                service_state=member.service_state,
-                paused=member.paused,
-                orderly=member.orderly,
-                instance_name=consumer.instance_name,
-                exception_delay=member.exception_delay,
-                pull_threshold_for_queue=consumer.pull_threshold_for_queue,
-                pull_threshold_size_for_queue=consumer.pull_threshold_size_for_queue,
-                consume_concurrently_max_span=consumer.consume_concurrently_max_span,
+                consumer.clock.now(),
+                service_state=consumer.service_state,
+                paused=consumer.paused,
+                orderly=consumer.orderly,
+                instance_name=parameters.instance_name,
+                exception_delay=consumer.exception_delay,
+                pull_threshold_for_queue=parameters.pull_threshold_for_queue,
+                pull_threshold_size_for_queue=parameters.pull_threshold_size_for_queue,
+                consume_concurrently_max_span=parameters.consume_concurrently_max_span,
             )
         if verdict.step == PullStep.FIX_OFFSET:
             try:
-                offset = member.rebalancing.compute_pull_from_where_with_exception(request.queue)
+                offset = self._rebalancing.compute_pull_from_where_with_exception(request.queue)
                 verdict = self.gate.fix_offset(request, offset)
             except Exception as failure:
-                verdict = self.gate.fix_failed(request, str(failure), member.exception_delay)
-        subscription = member.subscriptions.get(request.queue.topic)
+                verdict = self.gate.fix_failed(request, str(failure), consumer.exception_delay)
+        subscription = consumer.subscriptions.get(request.queue.topic)
         if verdict.step == PullStep.SEND and subscription is None:
             write_log(verdict.log)
-            verdict = self.gate.not_subscribed(request, member.exception_delay)
+            verdict = self.gate.not_subscribed(request, consumer.exception_delay)
         self._again(request, verdict)
         write_log(verdict.log)
         if verdict.problem is not None:
@@ -74,38 +82,40 @@ class Pulling:
             self._send(request, subscription)
 
     def _again(self, request: PullRequest, verdict: PullVerdict) -> None:
-        service = self._member.running.pull_service
+        service = self._consumer.running.pull_service
         if verdict.step == PullStep.IMMEDIATELY or (verdict.step == PullStep.CONSUME and not verdict.delay):
             service.execute_pull_request_immediately(request)
         elif verdict.step in (PullStep.LATER, PullStep.CONSUME):
             service.execute_pull_request_later(request, verdict.delay)
 
     def _send(self, request: PullRequest, subscription: SubscriptionData) -> None:
-        member, consumer = self._member, self._member.consumer
-        memory = member.store.read_offset(request.queue, ReadOffsetType.READ_FROM_MEMORY) if member.clustering else 0
-        commit_offset, commit_flag = commit_with_pull(memory, clustering=member.clustering)
-        expression = subscription.sub_string if consumer.post_subscription_when_pull else None
+        consumer, parameters = self._consumer, self._consumer.parameters
+        memory = (
+            consumer.store.read_offset(request.queue, ReadOffsetType.READ_FROM_MEMORY) if consumer.clustering else 0
+        )
+        commit_offset, commit_flag = commit_with_pull(memory, clustering=consumer.clustering)
+        expression = subscription.sub_string if parameters.post_subscription_when_pull else None
         sent = PullMessageRequest(
-            client_id=member.running.client_id,
-            consumer_group=member.group,
+            client_id=consumer.running.client_id,
+            consumer_group=consumer.group,
             queue=request.queue,
             queue_offset=request.next_offset,
-            max_nums=consumer.pull_batch_size,
-            max_bytes=consumer.pull_batch_size_in_bytes,
+            max_nums=parameters.pull_batch_size,
+            max_bytes=parameters.pull_batch_size_in_bytes,
             sys_flag=commit_flag | FLAG_SUSPEND | (0 if expression is None else FLAG_SUBSCRIPTION),
             commit_offset=commit_offset,
             sub_expression=expression,
             sub_version=subscription.sub_version,
             expression_type=subscription.expression_type,
         )
-        began = member.clock.now()
-        client = member.running
+        began = consumer.clock.now()
+        client = consumer.running
         try:
             client.api.pull_message(
                 sent, lambda answer: client.answer(lambda: self.answered(request, subscription, answer, began))
             )
         except Exception as error:
-            verdict = self.gate.not_sent(str(error), member.exception_delay)
+            verdict = self.gate.not_sent(str(error), consumer.exception_delay)
             self._again(request, verdict)
             write_log(verdict.log)
 
@@ -120,29 +130,29 @@ class Pulling:
         if isinstance(answer, Exception):
             self._failed(request, answer)
             return
-        member, topic = self._member, request.queue.topic
+        consumer, topic = self._consumer, request.queue.topic
         messages = [] if answer is None else self._filtered(request, subscription, answer)
         if answer is not None and answer.status is PullStatus.FOUND:
-            member.statistics.pulled(topic, member.group, member.clock.now() - began, len(messages))
-        with member.lock:
+            consumer.statistics.pulled(topic, consumer.group, consumer.clock.now() - began, len(messages))
+        with consumer.lock:
             verdict = self.gate.answered(
                 request,
                 None if answer is None else answer.status.name,
                 0 if answer is None else answer.next_begin_offset,
                 len(messages),
                 messages[0].queue_offset if messages else 0,
-                member.consumer.pull_interval,
+                consumer.parameters.pull_interval,
                 str(answer),
             )
             go = request.process_queue.put_messages(messages) if verdict.step == PullStep.CONSUME else False
         write_log(verdict.log[:1])
         if verdict.step == PullStep.CONSUME:
-            member.consuming.submit(messages, request.process_queue, request.queue, go)
+            self._submit(messages, request.process_queue, request.queue, go)
         elif verdict.step == PullStep.ADVANCE:
-            member.store.update_offset(request.queue, request.next_offset, increase_only=True)
-            member.running.pull_service.execute_pull_request_immediately(request)
+            consumer.store.update_offset(request.queue, request.next_offset, increase_only=True)
+            consumer.running.pull_service.execute_pull_request_immediately(request)
         elif verdict.step == PullStep.ILLEGAL:
-            member.running.pull_service.execute_task(lambda: self._fix(request, verdict.log[1:]))
+            consumer.running.pull_service.execute_task(lambda: self._fix(request, verdict.log[1:]))
         self._again(request, verdict)
 
     def _filtered(self, request: PullRequest, subscription: SubscriptionData, answer: PullResult) -> list[MessageExt]:
@@ -164,16 +174,16 @@ class Pulling:
             error.code if isinstance(error, MQBrokerError) else None,
             str(error),
             retry_topic=request.queue.topic.startswith(RETRY_GROUP_TOPIC_PREFIX),
-            exception_delay=self._member.exception_delay,
+            exception_delay=self._consumer.exception_delay,
         )
         write_log(verdict.log)
         self._again(request, verdict)
 
     def _fix(self, request: PullRequest, lines: tuple[tuple[str, str], ...]) -> None:
         """Commit the offset that the broker named, give the queue up and have it assigned anew."""
-        member = self._member
-        member.store.update_and_freeze_offset(request.queue, request.next_offset)
-        member.store.persist(request.queue)
-        member.rebalancing.remove_process_queue(request.queue)
-        member.running.rebalance_service.wakeup()
+        consumer = self._consumer
+        consumer.store.update_and_freeze_offset(request.queue, request.next_offset)
+        consumer.store.persist(request.queue)
+        self._rebalancing.remove_process_queue(request.queue)
+        consumer.running.rebalance_service.wakeup()
         write_log(lines)

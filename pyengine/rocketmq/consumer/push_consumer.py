@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -17,10 +17,11 @@ from pyengine.rocketmq.consumer.client import settle
 from pyengine.rocketmq.consumer.consumer_metrics import consumer_metrics
 from pyengine.rocketmq.consumer.listener import MessageListener, MessageListenerConcurrently, MessageListenerOrderly
 from pyengine.rocketmq.consumer.member import GroupMember
-from pyengine.rocketmq.consumer.parameters import ConsumerParameters, default_consume_timestamp
+from pyengine.rocketmq.consumer.parameters import PushConsumerParameters, default_consume_timestamp
 from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo, running_info
+from pyengine.rocketmq.consumer.send_back import send_message_back
 from pyengine.rocketmq.message import MessageExt
-from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, plain_text, whole_number
+from pyengine.rocketmq.remoting.mq_client_api import plain_text, whole_number
 from pyengine.rocketmq.subscription import MessageSelector, build_subscription
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
@@ -28,7 +29,7 @@ Listener = TypeVar("Listener", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
-class DefaultMQPushConsumer(ConsumerParameters):
+class DefaultMQPushConsumer(PushConsumerParameters):
     """One member of a consumer group: it gets messages from its brokers and gives them to a listener.
 
     consumer_group: its name. broker: the brokers, a :class:`pyengine.rocketmq.MQClientAPI`; or namesrv_addr: the name
@@ -38,10 +39,6 @@ class DefaultMQPushConsumer(ConsumerParameters):
     the constructor. It raises ConfigurationError for a group, a broker or a clock that is none.
     """
 
-    consumer_group: str = "DEFAULT_CONSUMER"
-    _: KW_ONLY
-    broker: MQClientAPI | None = None
-    clock: Clock = field(default=None)  # type: ignore[assignment]
     default_mq_push_consumer_impl: GroupMember = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -51,12 +48,12 @@ class DefaultMQPushConsumer(ConsumerParameters):
             raise ConfigurationError("broker", repr(self.broker), "no RocketMQ cluster", "give a rocketmq.Broker")
         if self.clock is not None and not isinstance(self.clock, Clock):
             raise ConfigurationError("clock", repr(self.clock), "a clock of pyengine.clock is needed")
-        self._own_clock = self.clock is None and self.broker is None
+        own_clock = self.clock is None and self.broker is None
         if self.clock is None:
             self.clock = SystemClock() if self.broker is None else self.broker.clock
         if self.consume_timestamp == "":
             self.consume_timestamp = default_consume_timestamp(self.clock.now())
-        self.default_mq_push_consumer_impl = GroupMember(self)
+        self.default_mq_push_consumer_impl = GroupMember(self, own_clock=own_clock)
         belong(self)
 
     @property
@@ -132,7 +129,7 @@ class DefaultMQPushConsumer(ConsumerParameters):
         if not isinstance(message, MessageExt):
             raise ConfigurationError("message", repr(message), "a MessageExt is needed", "give one that was consumed")
         whole_number("delay_level", delay_level, INT32)
-        self._member.send_message_back(message, delay_level)
+        send_message_back(self._member.context, message, delay_level)
         settle(self.clock)
 
     def reset_offset_by_timestamp(self, timestamp: int) -> None:
@@ -160,8 +157,11 @@ class DefaultMQPushConsumer(ConsumerParameters):
 
     def metrics(self) -> Iterator[Metric]:
         """Its numbers now, for :mod:`pyengine.metrics`: queues, rates, flow control, how the listener's calls ended."""
-        return consumer_metrics(self._member, self.consumer_running_info())
+        member = self._member
+        info = self.consumer_running_info()
+        return consumer_metrics(member.context, info, member.pulling.gate, member.consuming.core_pool_size)
 
     def consumer_running_info(self, *, with_stacks: bool = False) -> ConsumerRunningInfo:
         """What the consumer is doing (spec rocketmq 9). with_stacks: where every thread of the process is, too."""
-        return running_info(self._member, with_stacks=with_stacks)
+        member = self._member
+        return running_info(member.context, member.consuming.core_pool_size, with_stacks=with_stacks)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from typing import TYPE_CHECKING
 
 from pyengine._engine.java.hashing import map_order
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
@@ -22,14 +21,12 @@ from pyengine._engine.rocketmq.client.rebalance import (
     starting_point,
 )
 from pyengine.rocketmq.consumer.client import write_log
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.listener_call import listed
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
 from pyengine.rocketmq.message import RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_client_ids, sort_queues
 from pyengine.visible import logger
-
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.member import GroupMember
 
 log = logger("pyengine.rocketmq")
 
@@ -40,8 +37,8 @@ class Rebalancing:
     topic_queues: topic -> all its queues, as the name server said last.
     """
 
-    def __init__(self, member: GroupMember) -> None:
-        self._member = member
+    def __init__(self, consumer: ConsumerContext) -> None:
+        self._consumer = consumer
         self.topic_queues: dict[str, set[MessageQueue]] = {}
         self._turn = threading.Lock()
         self._listening: Counter[ProcessQueue] = Counter()
@@ -55,7 +52,7 @@ class Rebalancing:
         with self._turn:
             balanced = True
             # The order counts: a threshold of all queues is divided at each topic's change.
-            for topic in map_order(self._member.subscriptions):
+            for topic in map_order(self._consumer.subscriptions):
                 try:
                     balanced = self._rebalance_topic(topic) and balanced
                 except Exception as error:
@@ -66,22 +63,22 @@ class Rebalancing:
             return balanced
 
     def _rebalance_topic(self, topic: str) -> bool:
-        member, group = self._member, self._member.group
+        consumer, group = self._consumer, self._consumer.group
         queues = self.topic_queues.get(topic)
-        if queues is None and (not member.clustering or not topic.startswith(RETRY_GROUP_TOPIC_PREFIX)):
+        if queues is None and (not consumer.clustering or not topic.startswith(RETRY_GROUP_TOPIC_PREFIX)):
             self._message_queue_changed(topic, set(), set())
             log.warning("doRebalance, %s, but the topic[%s] not exist.", group, topic)
-        if not member.clustering:
+        if not consumer.clustering:
             return queues is None or self._apply(topic, queues, queues)
         client_ids = self._consumer_ids(topic)
         if client_ids is None:
             log.warning("doRebalance, %s %s, get consumer id list failed", group, topic)
         if queues is None or client_ids is None:
             return True
-        strategy = member.consumer.allocate_message_queue_strategy
+        strategy = consumer.parameters.allocate_message_queue_strategy
         try:
             mine = strategy.allocate(
-                group, member.running.client_id, sort_queues(list(queues)), sort_client_ids(client_ids)
+                group, consumer.running.client_id, sort_queues(list(queues)), sort_client_ids(client_ids)
             )
         except Exception as error:
             log.error("allocate message queue exception. strategy name: %s, ex: %s", strategy.name, error)
@@ -90,25 +87,25 @@ class Rebalancing:
 
     def _consumer_ids(self, topic: str) -> list[str] | None:
         try:
-            return list(self._member.running.api.get_consumer_id_list(topic, self._member.group))
+            return list(self._consumer.running.api.get_consumer_id_list(topic, self._consumer.group))
         except Exception as error:
-            log.warning("getConsumerIdListByGroup exception, %s", self._member.group, exc_info=error)
+            log.warning("getConsumerIdListByGroup exception, %s", self._consumer.group, exc_info=error)
             return None
 
     def _apply(
         self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue], members: int | None = None
     ) -> bool:
         """members: of the group; None in broadcasting, where nothing is locked."""
-        member = self._member
-        if self._update_table(topic, mine, in_order=member.orderly and members is not None):
+        consumer = self._consumer
+        if self._update_table(topic, mine, in_order=consumer.orderly and members is not None):
             if members is not None:
                 log.info(
                     "client rebalanced result changed. allocateMessageQueueStrategyName=%s, group=%s, topic=%s, "
                     "clientId=%s, mqAllSize=%s, cidAllSize=%s, rebalanceResultSize=%s, rebalanceResultSet=%s",
-                    member.consumer.allocate_message_queue_strategy.name,
-                    member.group,
+                    consumer.parameters.allocate_message_queue_strategy.name,
+                    consumer.group,
                     topic,
-                    member.running.client_id,
+                    consumer.running.client_id,
                     len(queues),
                     members,
                     len(mine),
@@ -117,27 +114,27 @@ class Rebalancing:
             self._message_queue_changed(topic, queues, mine)
             if members is None:
                 all_queues = listed(sort_queues(list(queues)))
-                log.info("messageQueueChanged %s %s %s %s", member.group, topic, all_queues, all_queues)
-        with member.lock:
-            return is_balanced(topic, mine, member.process_queues)
+                log.info("messageQueueChanged %s %s %s %s", consumer.group, topic, all_queues, all_queues)
+        with consumer.lock:
+            return is_balanced(topic, mine, consumer.process_queues)
 
     def _update_table(self, topic: str, mine: set[MessageQueue], *, in_order: bool) -> bool:
-        member, table = self._member, self._member.process_queues
-        with member.lock:
-            leaving, lines = queues_to_give_up(topic, mine, table, member.clock.now(), member.group)
+        consumer, table = self._consumer, self._consumer.process_queues
+        with consumer.lock:
+            leaving, lines = queues_to_give_up(topic, mine, table, consumer.clock.now(), consumer.group)
         write_log(lines)
         changed = False
         for queue in leaving:
             if self._let_go(queue, table[queue]):
-                with member.lock:
+                with consumer.lock:
                     table.pop(queue, None)
                 changed = True
-                log.info("doRebalance, %s, remove unnecessary mq, %s", member.group, queue)
+                log.info("doRebalance, %s, remove unnecessary mq, %s", consumer.group, queue)
         all_locked = True
         requests = []
         for queue in queues_to_take_on(sort_queues(list(mine)), table):
             if in_order and not self.lock(queue):
-                log.warning("doRebalance, %s, add a new mq failed, %s, because lock failed", member.group, queue)
+                log.warning("doRebalance, %s, add a new mq failed, %s, because lock failed", consumer.group, queue)
                 all_locked = False
                 continue
             request = self._take_on(queue)
@@ -145,81 +142,81 @@ class Rebalancing:
                 requests.append(request)
                 changed = True
         if not all_locked:
-            member.running.rebalance_service.wakeup_later(LOCK_FAILED_DELAY)
+            consumer.running.rebalance_service.wakeup_later(LOCK_FAILED_DELAY)
         for request in requests:
-            member.running.pull_service.execute_pull_request_later(request, DISPATCH_DELAY)
+            consumer.running.pull_service.execute_pull_request_later(request, DISPATCH_DELAY)
         return changed
 
     def _take_on(self, queue: MessageQueue) -> PullRequest | None:
-        member = self._member
-        member.store.remove_offset(queue)
-        process_queue = ProcessQueue(now=member.clock.now())
+        consumer = self._consumer
+        consumer.store.remove_offset(queue)
+        process_queue = ProcessQueue(now=consumer.clock.now())
         process_queue.locked = True
         offset = self.compute_pull_from_where(queue)
         if offset < 0:
-            log.warning("doRebalance, %s, add new mq failed, %s", member.group, queue)
+            log.warning("doRebalance, %s, add new mq failed, %s", consumer.group, queue)
             return None
-        with member.lock:
-            member.process_queues[queue] = process_queue
-        log.info("doRebalance, %s, add a new mq, %s", member.group, queue)
-        return PullRequest(member.group, queue, process_queue, offset)
+        with consumer.lock:
+            consumer.process_queues[queue] = process_queue
+        log.info("doRebalance, %s, add a new mq, %s", consumer.group, queue)
+        return PullRequest(consumer.group, queue, process_queue, offset)
 
     def _message_queue_changed(self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue]) -> None:
-        member, consumer = self._member, self._member.consumer
-        subscription = member.subscriptions.get(topic)
+        consumer, parameters = self._consumer, self._consumer.parameters
+        subscription = consumer.subscriptions.get(topic)
         if subscription is not None:
-            version = member.clock.now()
+            version = consumer.clock.now()
             log.info("%s Rebalance changed, also update version: %s, %s", topic, subscription.sub_version, version)
             subscription.sub_version = version
-        count = len(member.process_queues)
+        count = len(consumer.process_queues)
         for kind in ("", "Size"):
-            for_topic = consumer.pull_threshold_size_for_topic if kind else consumer.pull_threshold_for_topic
-            before = consumer.pull_threshold_size_for_queue if kind else consumer.pull_threshold_for_queue
+            for_topic = parameters.pull_threshold_size_for_topic if kind else parameters.pull_threshold_for_topic
+            before = parameters.pull_threshold_size_for_queue if kind else parameters.pull_threshold_for_queue
             after = shared_threshold(for_topic, count)
             if after is None:
                 continue
             log.info("The pullThreshold%sForQueue is changed from %s to %s", kind, before, after)
             if kind:
-                consumer.pull_threshold_size_for_queue = after
+                parameters.pull_threshold_size_for_queue = after
             else:
-                consumer.pull_threshold_for_queue = after
-        member.running.send_heartbeats()
-        if consumer.message_queue_listener is not None:
-            consumer.message_queue_listener.message_queue_changed(topic, queues, mine)
+                parameters.pull_threshold_for_queue = after
+        consumer.running.send_heartbeats()
+        if parameters.message_queue_listener is not None:
+            parameters.message_queue_listener.message_queue_changed(topic, queues, mine)
 
     def _drop_unsubscribed(self) -> None:
-        member = self._member
-        with member.lock:
-            for queue in [queue for queue in member.process_queues if queue.topic not in member.subscriptions]:
-                member.process_queues.pop(queue).dropped = True
+        consumer = self._consumer
+        with consumer.lock:
+            for queue in [queue for queue in consumer.process_queues if queue.topic not in consumer.subscriptions]:
+                consumer.process_queues.pop(queue).dropped = True
                 log.info(
-                    "doRebalance, %s, truncateMessageQueueNotMyTopic remove unnecessary mq, %s", member.group, queue
+                    "doRebalance, %s, truncateMessageQueueNotMyTopic remove unnecessary mq, %s", consumer.group, queue
                 )
 
     # -- giving up queues
 
     def remove_process_queue(self, queue: MessageQueue) -> None:
         """Give one queue up outside of a run."""
-        with self._member.lock:
-            process_queue = self._member.process_queues.pop(queue, None)
+        with self._consumer.lock:
+            process_queue = self._consumer.process_queues.pop(queue, None)
         if process_queue is not None:
             before = str(process_queue.dropped).lower()
             process_queue.dropped = True
             self._let_go(queue, process_queue)
-            log.info("Fix Offset, %s, remove unnecessary mq, %s Droped: %s", self._member.group, queue, before)
+            log.info("Fix Offset, %s, remove unnecessary mq, %s Droped: %s", self._consumer.group, queue, before)
 
     def _let_go(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
         """Commit and forget; in order also give the lock back, when its listener has returned within 500 ms."""
-        member = self._member
-        member.store.persist(queue)
-        if not (member.orderly and member.clustering):
-            member.store.remove_offset(queue)
+        consumer = self._consumer
+        consumer.store.persist(queue)
+        if not (consumer.orderly and consumer.clustering):
+            consumer.store.remove_offset(queue)
             return True
-        if not may_force_unlock(process_queue, member.clock.now()) and not self._listener_returned(process_queue):
+        if not may_force_unlock(process_queue, consumer.clock.now()) and not self._listener_returned(process_queue):
             process_queue.try_unlock_times += 1
             return False
-        member.store.persist(queue)
-        member.store.remove_offset(queue)
+        consumer.store.persist(queue)
+        consumer.store.remove_offset(queue)
         process_queue.locked = False
         self.unlock(queue)
         return True
@@ -239,85 +236,87 @@ class Rebalancing:
 
     def _listener_returned(self, process_queue: ProcessQueue) -> bool:
         with self._listening_lock:
-            return self._member.clock.wait(self._idle, lambda: process_queue not in self._listening, UNLOCK_WAIT)
+            return self._consumer.clock.wait(self._idle, lambda: process_queue not in self._listening, UNLOCK_WAIT)
 
     # -- the broker's locks
 
     def lock(self, queue: MessageQueue) -> bool:
         """Ask for one queue's lock; False if it was refused or could not be asked for."""
-        member = self._member
+        consumer = self._consumer
         try:
-            held = member.running.api.lock_batch_mq(member.group, member.running.client_id, [queue])
+            held = consumer.running.api.lock_batch_mq(consumer.group, consumer.running.client_id, [queue])
         except Exception as error:
             log.error("lockBatchMQ exception, %s", queue, exc_info=error)
             return False
         self._mark_locked(held)
-        log.info("message queue lock %s, %s %s", "OK" if queue in held else "Failed", member.group, queue)
+        log.info("message queue lock %s, %s %s", "OK" if queue in held else "Failed", consumer.group, queue)
         return queue in held
 
     def lock_all(self) -> None:
         """Renew the locks of all queues, broker by broker; one that cannot be reached changes nothing."""
-        member = self._member
+        consumer = self._consumer
         for queues in self._by_broker().values():
             try:
-                held = member.running.api.lock_batch_mq(member.group, member.running.client_id, queues)
+                held = consumer.running.api.lock_batch_mq(consumer.group, consumer.running.client_id, queues)
             except Exception as error:
                 log.error("lockBatchMQ exception, %s", listed(queues), exc_info=error)
                 continue
-            with member.lock:
+            with consumer.lock:
                 fresh = [queue for queue in queues if queue in held and self._is_locked(queue) is False]
                 lost = [queue for queue in queues if queue not in held and self._is_locked(queue) is not None]
                 for queue in lost:
-                    member.process_queues[queue].locked = False
+                    consumer.process_queues[queue].locked = False
             for queue in fresh:
-                log.info("the message queue locked OK, Group: %s %s", member.group, queue)
+                log.info("the message queue locked OK, Group: %s %s", consumer.group, queue)
             self._mark_locked(held)
             for queue in lost:
-                log.warning("the message queue locked Failed, Group: %s %s", member.group, queue)
+                log.warning("the message queue locked Failed, Group: %s %s", consumer.group, queue)
 
     def unlock(self, queue: MessageQueue) -> None:
         """Give one queue's lock back (one way)."""
-        member = self._member
+        consumer = self._consumer
         try:
-            member.running.api.unlock_batch_mq(member.group, member.running.client_id, [queue])
+            consumer.running.api.unlock_batch_mq(consumer.group, consumer.running.client_id, [queue])
         except Exception as error:
             log.error("unlockBatchMQ exception, %s", queue, exc_info=error)
             return
-        log.warning("unlock messageQueue. group:%s, clientId:%s, mq:%s", member.group, member.running.client_id, queue)
+        log.warning(
+            "unlock messageQueue. group:%s, clientId:%s, mq:%s", consumer.group, consumer.running.client_id, queue
+        )
 
     def unlock_all(self) -> None:
         """Give all locks back."""
-        member = self._member
+        consumer = self._consumer
         for queues in self._by_broker().values():
             try:
-                member.running.api.unlock_batch_mq(member.group, member.running.client_id, queues)
+                consumer.running.api.unlock_batch_mq(consumer.group, consumer.running.client_id, queues)
             except Exception as error:
                 log.error("unlockBatchMQ exception, %s", listed(queues), exc_info=error)
                 continue
-            with member.lock:
-                mine = [queue for queue in queues if queue in member.process_queues]
+            with consumer.lock:
+                mine = [queue for queue in queues if queue in consumer.process_queues]
                 for queue in mine:
-                    member.process_queues[queue].locked = False
+                    consumer.process_queues[queue].locked = False
             for queue in mine:
-                log.info("the message queue unlock OK, Group: %s %s", member.group, queue)
+                log.info("the message queue unlock OK, Group: %s %s", consumer.group, queue)
 
     def _is_locked(self, queue: MessageQueue) -> bool | None:
         """Whether we believe to hold the lock; None if the queue is not ours. The member's lock is held."""
-        process_queue = self._member.process_queues.get(queue)
+        process_queue = self._consumer.process_queues.get(queue)
         return None if process_queue is None else process_queue.locked
 
     def _mark_locked(self, queues: set[MessageQueue]) -> None:
-        with self._member.lock:
+        with self._consumer.lock:
             for queue in queues:
-                process_queue = self._member.process_queues.get(queue)
+                process_queue = self._consumer.process_queues.get(queue)
                 if process_queue is not None:
                     process_queue.locked = True
-                    process_queue.last_lock_timestamp = self._member.clock.now()
+                    process_queue.last_lock_timestamp = self._consumer.clock.now()
 
     def _by_broker(self) -> dict[str, list[MessageQueue]]:
         brokers: dict[str, list[MessageQueue]] = {}
-        with self._member.lock:
-            for queue, process_queue in self._member.process_queues.items():
+        with self._consumer.lock:
+            for queue, process_queue in self._consumer.process_queues.items():
                 if not process_queue.dropped:
                     brokers.setdefault(queue.broker_name, []).append(queue)
         return brokers
@@ -334,17 +333,17 @@ class Rebalancing:
 
     def compute_pull_from_where_with_exception(self, queue: MessageQueue) -> int:
         """Where the first pull of a queue begins. Raises MQClientError where there is no such offset."""
-        member, consumer = self._member, self._member.consumer
-        stored = member.store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
-        point = starting_point(consumer.consume_from_where.name, stored, queue.topic)
+        consumer, parameters = self._consumer, self._consumer.parameters
+        stored = consumer.store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
+        point = starting_point(parameters.consume_from_where.name, stored, queue.topic)
         if point.offset is not None:
             return checked_start(point.offset)
-        api = member.running.api
+        api = consumer.running.api
         try:
             if point.ask == "max_offset":
                 offset = api.max_offset(queue)
             else:
-                offset = api.search_offset(queue, consumer.consume_timestamp_millis())
+                offset = api.search_offset(queue, parameters.consume_timestamp_millis())
         except Exception as error:
             log.warning("Compute consume offset from last offset exception, mq=%s, exception=%s", queue, error)
             raise

@@ -6,18 +6,15 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pyengine._engine.rocketmq.client.consume_rates import why_stuck
 from pyengine.attributes import frozen
 from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
 from pyengine.rocketmq.consumer.parameters import java_name
 from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
-
-if TYPE_CHECKING:
-    from pyengine.rocketmq.consumer.member import GroupMember
 
 NO_FIELDS = ("broker", "clock", "local_offset_store_dir")  # what the real consumer has no field for
 
@@ -48,34 +45,34 @@ class ConsumerRunningInfo:
         return [f"{self.client_id} {queue} {problem}" for queue, problem in found if problem]
 
 
-def running_info(member: GroupMember, *, with_stacks: bool = False) -> ConsumerRunningInfo:
-    """The state of one member; with_stacks: with the stack of every thread of the process."""
-    consumer = member.consumer
+def running_info(consumer: ConsumerContext, threads: int, *, with_stacks: bool = False) -> ConsumerRunningInfo:
+    """The state of one consumer. threads: of its pool; with_stacks: with the stack of every thread of the process."""
+    parameters = consumer.parameters
     properties = {
         java_name(name): _text(value)
-        for name in type(consumer).__dataclass_fields__
-        if name not in NO_FIELDS and (value := getattr(consumer, name)) is not None
+        for name in type(parameters).__dataclass_fields__
+        if name not in NO_FIELDS and (value := getattr(parameters, name)) is not None
     }
     properties |= {
-        "PROP_NAMESERVER_ADDR": consumer.namesrv_addr or "",
+        "PROP_NAMESERVER_ADDR": parameters.namesrv_addr or "",
         "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
         "PROP_CLIENT_VERSION": "V5_3_3",
-        "PROP_CONSUMEORDERLY": str(member.orderly).lower(),
-        "PROP_THREADPOOL_CORE_SIZE": str(member.consuming.core_pool_size),
-        "PROP_CONSUMER_START_TIMESTAMP": str(member.start_timestamp),
+        "PROP_CONSUMEORDERLY": str(consumer.orderly).lower(),
+        "PROP_THREADPOOL_CORE_SIZE": str(threads),
+        "PROP_CONSUMER_START_TIMESTAMP": str(consumer.start_timestamp),
     }
-    with member.lock:
-        infos = {queue: process_queue.info() for queue, process_queue in member.process_queues.items()}
+    with consumer.lock:
+        infos = {queue: process_queue.info() for queue, process_queue in consumer.process_queues.items()}
     for queue, info in infos.items():
-        info["commitOffset"] = member.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
-    topics = sorted(member.subscriptions)
+        info["commitOffset"] = consumer.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
+    topics = sorted(consumer.subscriptions)
     return ConsumerRunningInfo(
-        member.running.client_id,
-        member.clock.now(),
+        consumer.running.client_id,
+        consumer.clock.now(),
         properties,
-        tuple(member.subscriptions[topic] for topic in topics),
+        tuple(consumer.subscriptions[topic] for topic in topics),
         {queue: infos[queue] for queue in sort_queues(list(infos))},
-        {topic: member.statistics.status(topic, member.group) for topic in topics},
+        {topic: consumer.statistics.status(topic, consumer.group) for topic in topics},
         jstack=_stacks() if with_stacks else "",
     )
 

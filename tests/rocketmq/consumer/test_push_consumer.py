@@ -513,7 +513,7 @@ def test_what_expired_is_given_back_from_the_head(site: Site) -> None:
 def _started(member: Any, queue: rocketmq.ProcessQueue) -> Any:
     """The head of a queue as its listener holds it: stamped, not finished."""
     head = queue.expired(2**62, 0) or queue.take_messages(1)[0]
-    head.properties["CONSUME_START_TIME"] = str(member.clock.now())
+    head.properties["CONSUME_START_TIME"] = str(member.context.clock.now())
     queue.make_message_to_consume_again([head])
     return head
 

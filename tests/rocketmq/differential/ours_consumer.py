@@ -569,14 +569,14 @@ class Consumer:
             len(self.outstanding),
             [self._task(task) for task in self.pool.tasks],
             [timer.when - NOW for timer in self.clock.later],
-            {name_of(queue): offset for queue, offset in member.store.offsets().items()},
+            {name_of(queue): offset for queue, offset in member.context.store.offsets().items()},
             list(self.calls),
             list(self.lines.lines),
             gate.queue_flow_control_times,
             gate.queue_max_span_flow_control_times,
             consumer.pull_threshold_for_queue,
             consumer.pull_threshold_size_for_queue,
-            member.paused,
+            member.context.paused,
         ]
 
     @staticmethod

@@ -1,0 +1,71 @@
+"""What the parts of one consumer share: its parameters and its state."""
+
+from __future__ import annotations
+
+import threading
+
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine.errors import MQClientError
+from pyengine.rocketmq.consumer.client import MQClientInstance
+from pyengine.rocketmq.consumer.consume_status import ConsumeStatistics
+from pyengine.rocketmq.consumer.listener import MessageListenerOrderly
+from pyengine.rocketmq.consumer.offset_store import OffsetStore
+from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
+from pyengine.rocketmq.remoting.mq_client_api import MessageModel, SubscriptionData
+from pyengine.rocketmq.tables.allocation import MessageQueue
+
+
+class ConsumerContext:
+    """One consumer as its parts see it.
+
+    parameters: read at each use. lock: held while process queues are read or changed. client, offset_store: None until
+    the consumer was started. exception_delay: ms, of the moment when the consumer was made.
+    """
+
+    def __init__(self, parameters: PushConsumerParameters) -> None:
+        self.parameters = parameters
+        self.clock = parameters.clock
+        self.lock = threading.RLock()
+        self.service_state = "CREATE_JUST"
+        self.paused = False
+        self.exception_delay = parameters.pull_time_delay_mills_when_exception
+        self.start_timestamp = self.clock.now()
+        self.subscriptions: dict[str, SubscriptionData] = {}
+        self.process_queues: dict[MessageQueue, ProcessQueue] = {}
+        self.statistics = ConsumeStatistics()
+        self.client: MQClientInstance | None = None
+        self.offset_store: OffsetStore | None = None
+
+    @property
+    def group(self) -> str:
+        """The consumer group."""
+        return self.parameters.consumer_group
+
+    @property
+    def clustering(self) -> bool:
+        """True unless every member gets everything."""
+        return self.parameters.message_model is MessageModel.CLUSTERING
+
+    @property
+    def orderly(self) -> bool:
+        """True if each queue is consumed in order."""
+        return isinstance(self.parameters.message_listener, MessageListenerOrderly)
+
+    @property
+    def running(self) -> MQClientInstance:
+        """The client of a consumer that was started. Raises MQClientError before that."""
+        if self.client is None:
+            raise self.not_ok()
+        return self.client
+
+    @property
+    def store(self) -> OffsetStore:
+        """The offset store of a consumer that was started. Raises MQClientError before that."""
+        if self.offset_store is None:
+            raise self.not_ok()
+        return self.offset_store
+
+    def not_ok(self) -> MQClientError:
+        """What the real client says of a consumer that does not run."""
+        return MQClientError(suggested(f"The consumer service state not OK, {self.service_state}"))
