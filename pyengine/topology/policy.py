@@ -1,7 +1,7 @@
 """Policy entries: the broker's settings for the destinations that a name or wildcard covers, and their strategies.
 
-Names, defaults and meanings are those of org.apache.activemq.broker.region.policy, in snake_case (spec activemq
-section 3, 2.13 and 4.5). Times are milliseconds, or a timedelta; sizes are bytes.
+Names, defaults and meanings are those of org.apache.activemq.broker.region.policy, in snake_case (spec activemq 3,
+2.13, 4.5). Times are milliseconds, or a timedelta; sizes are bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Scenarios after the notes of the specification (ids in brackets there), replayed as the recorded ones are."""
+"""Scenarios of the rules in docs/spec, replayed as the recorded ones are."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.house.examples import ROOT, blocks, run
 
-PAGES = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+PAGES = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
 WRONG_ON_PURPOSE = {  # a listener names an ack_index that does not exist
     "rocketmq-consumer.md",
     "rocketmq-offsets.md",
@@ -88,4 +88,4 @@ def test_a_command_prints_what_the_page_shows(page: str, command: str, tmp_path:
 @pytest.mark.parametrize("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / "docs" / page).read_text("utf-8")):
-        assert link.startswith("http") or (ROOT / "docs" / link).exists(), link
+        assert link.startswith("http") or ((ROOT / "docs" / page).parent / link).exists(), link

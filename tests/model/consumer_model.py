@@ -1,4 +1,4 @@
-"""Slow, obvious versions of the consumer's rules, from the reading of the real client (spec rocketmq 2 to 6)."""
+"""Slow, obvious versions of the consumer's rules, from the reading of the real client (spec rocketmq 2-6)."""
 
 from __future__ import annotations
 

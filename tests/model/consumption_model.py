@@ -1,4 +1,4 @@
-"""What a session's consumers do, told slowly: plain lists, every rule where spec activemq 2.11 to 2.14 states it.
+"""What a session's consumers do, told slowly: plain lists, every rule where spec activemq 2.11-2.14 states it.
 
 Commands are tuples: ("ack", consumer, kind, first, last, count, in a transaction), ("begin",), ("pull", consumer),
 ("remove", consumer, last delivered), ("later", consumer, delay, messages).

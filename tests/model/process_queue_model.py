@@ -1,4 +1,4 @@
-"""ProcessQueue as two sorted dicts and the words of the specification (rocketmq 1.1-1.8)."""
+"""ProcessQueue as two sorted dicts and the words of spec rocketmq 1.1-1.8."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ Invariants: ``owner[key]`` is a consumer slot or -1. cached: the listed handles 
 ``capacity`` of them, eldest access first. bucket: the listed handles are what the broker would display (at most
 ``capacity``), with the owner they were listed with. ``counts`` drift as the broker's do: an assignment adds one,
 closing a group and forgetting the eldest take one off, a take-over takes nothing from the old owner (spec activemq
-2.6, D6).
+2.6).
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

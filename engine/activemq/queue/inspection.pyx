@@ -1,4 +1,4 @@
-"""Questions about a queue (spec activemq section 2); see inspection.pxd."""
+"""Questions about a queue (spec activemq 2); see inspection.pxd."""
 
 import numpy as np
 

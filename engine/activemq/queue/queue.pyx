@@ -1,4 +1,4 @@
-"""The public queue: events in, deliveries out (spec activemq section 2)."""
+"""The public queue: events in, deliveries out (spec activemq 2)."""
 
 from collections.abc import Mapping
 

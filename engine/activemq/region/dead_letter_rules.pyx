@@ -1,4 +1,4 @@
-"""Dead-letter strategies of org.apache.activemq.broker.region.policy, and util.RedeliveryPlugin (spec 2.13)."""
+"""Dead-letter strategies of broker.region.policy, and broker.util.RedeliveryPlugin (spec activemq 2.13)."""
 
 from pyengine._engine.activemq.topic.message_audit cimport Audit, producer_and_number
 

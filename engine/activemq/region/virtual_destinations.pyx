@@ -1,4 +1,4 @@
-"""org.apache.activemq.broker.region.virtual: VirtualTopicInterceptor, CompositeDestinationFilter (spec 4.4)."""
+"""broker.region.virtual: VirtualTopicInterceptor, CompositeDestinationFilter (spec activemq 4.4)."""
 
 from libc.stdint cimport int64_t
 

@@ -1,4 +1,4 @@
-"""Abort strategies for slow consumers (AbortSlowConsumerStrategy, AbortSlowAckConsumerStrategy; spec 3.6)."""
+"""Abort strategies for slow consumers (AbortSlowConsumerStrategy, AbortSlowAckConsumerStrategy; spec activemq 3.6)."""
 
 from libc.stdint cimport int64_t
 

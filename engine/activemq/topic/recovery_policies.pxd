@@ -1,5 +1,4 @@
-"""recovery_policies: what a topic keeps for consumers that ask for old messages (subscription recovery policies, spec
-3.7).
+"""recovery_policies: what a topic keeps for retroactive consumers (subscription recovery policies, spec activemq 3.7).
 
 Each policy holds the messages it keeps (see message_references.pxd: ``holds``). A policy object is a plan until a topic
 takes a copy of it; the copy belongs to that topic.

@@ -1,4 +1,4 @@
-"""Topics, their subscriptions and what is sent to them (spec activemq section 3)."""
+"""Topics, their subscriptions and what is sent to them (spec activemq 3)."""
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 

@@ -136,19 +136,19 @@ cdef inline int64_t run_of(list batch, const int64_t* offsets, int64_t i, int64_
 
 
 def lock_expired(int64_t now, int64_t locked_at):
-    """Whether a lock of the broker that was granted at ``locked_at`` (ms) counts no longer (spec 1.10)."""
+    """Whether a lock of the broker that was granted at ``locked_at`` (ms) counts no longer (spec rocketmq 1.10)."""
     return now - locked_at > 30000
 
 
 def pull_expired(int64_t now, int64_t pulled_at):
-    """Whether the last pull was so long ago that a rebalance gives the queue up (spec 1.10)."""
+    """Whether the last pull was so long ago that a rebalance gives the queue up (spec rocketmq 1.10)."""
     return now - pulled_at > 120000
 
 
 def flow_control_of(int64_t count, int64_t mebibytes, int64_t span, *, int64_t pull_threshold_for_queue=1000,
                     int64_t pull_threshold_size_for_queue=100, int64_t consume_concurrently_max_span=2000,
                     bint orderly=False):
-    """What holds a pull back: count, then size in whole MiB, then, not in order, the span (spec 2.2), all strict."""
+    """What holds a pull back: count, size in whole MiB, span unless orderly, all strict (spec rocketmq 2.2)."""
     cdef PullLimits limits = PullLimits(
         pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
     return <FlowControl>(holding(count, mebibytes, span, &limits, orderly))
@@ -186,7 +186,7 @@ cdef class ProcessQueue:
         self.last_pull_timestamp = self.last_consume_timestamp = self.last_lock_timestamp = whole("now", now)
 
     def put_messages(self, messages):
-        """Cache pulled messages, in list order. Returns True if consumption should be started (spec 1.1).
+        """Cache pulled messages, in list order. Returns True if consumption should be started (spec rocketmq 1.1).
 
         A known offset replaces the message and counts nothing. Raises InvalidMessageError for what is no message, an
         offset that is no signed 64-bit integer and a body without a length (nothing is stored), ValueError for a
@@ -233,7 +233,7 @@ cdef class ProcessQueue:
         return start
 
     def remove_messages(self, messages, *, now=0):
-        """Finish messages. Returns the offset that is safe to commit, or -1 if nothing was cached (spec 1.2).
+        """Finish messages. Returns the offset that is safe to commit, or -1 if nothing was cached (spec rocketmq 1.2).
 
         now: ms. The answer is the smallest offset still cached; queue_offset_max + 1 when none is left. Raises
         InvalidMessageError as ``put_messages``, and finishes nothing then.
@@ -294,7 +294,7 @@ cdef class ProcessQueue:
         return offset if message is BARE else message
 
     def take_messages(self, size, *, now=0):
-        """Move up to ``size`` of the smallest offsets to the taken ones; return their messages in order (spec 1.3).
+        """Move up to ``size`` smallest offsets to the taken ones; return their messages in order (spec rocketmq 1.3).
 
         An empty answer ends consumption: the next put asks to start it again. Raises ConfigurationError for a negative
         size.
@@ -315,7 +315,7 @@ cdef class ProcessQueue:
         return batch
 
     def commit(self):
-        """Finish all taken messages. Returns the offset to commit (spec 1.4).
+        """Finish all taken messages. Returns the offset to commit (spec rocketmq 1.4).
 
         Raises IllegalStateError if none is taken, InvalidMessageError for a body that has no length any more; none is
         finished then.
@@ -335,27 +335,27 @@ cdef class ProcessQueue:
         return answer
 
     def rollback(self):
-        """Put all taken messages back among the cached ones (spec 1.5)."""
+        """Put all taken messages back among the cached ones (spec rocketmq 1.5)."""
         for offset in self.taken:
             self.cached.put(offset, self.taken.get(offset))
         self.taken.clear()
 
     def make_message_to_consume_again(self, messages):
-        """Put these messages back, taken or not; counters stay (spec 1.6)."""
+        """Put these messages back, taken or not; counters stay (spec rocketmq 1.6)."""
         for message in batch_of(messages):
             offset = offset_of(message)
             self.taken.pop(offset)
             self.cached.put(offset, BARE if PyLong_CheckExact(message) else message)
 
     def clear(self):
-        """Forget all messages and counters; accumulated, consuming, dropped and locked stay (spec 1.7)."""
+        """Forget all messages and counters; accumulated, consuming, dropped and locked stay (spec rocketmq 1.7)."""
         self.cached.clear()
         self.taken.clear()
         self.message_count = self.message_size = self.queue_offset_max = 0
 
     @property
     def max_span(self):
-        """Largest less smallest cached offset, as Java's long; 0 for none or one (spec 1.8)."""
+        """Largest less smallest cached offset, as Java's long; 0 for none or one (spec rocketmq 1.8)."""
         return self.span()
 
     cdef int64_t span(self) noexcept:
@@ -386,7 +386,7 @@ cdef class ProcessQueue:
         """The first cached message if it is being consumed for longer than ``consume_timeout`` minutes, else None.
 
         Started: its property CONSUME_START_TIME (ms, set before the listener is called) is not empty. The caller sends
-        it back and removes it, at most 16 times a run (spec 1.9). Raises ValueError for a stamp that is no number.
+        it back and removes it, at most 16 times a run (spec rocketmq 1.9). Raises ValueError for a bad stamp.
         """
         cdef int64_t time = whole("now", now), minutes = whole("consume_timeout", consume_timeout)
         if self.cached.count == 0:
@@ -420,7 +420,7 @@ cdef class ProcessQueue:
         return mebibytes if self.message_size >= 0 else -mebibytes
 
     def info(self):
-        """The real ProcessQueueInfo by its own field names (spec 1.11); commitOffset is the offset store's to fill."""
+        """ProcessQueueInfo with its own field names (spec rocketmq 1.11); the offset store fills in commitOffset."""
         return {
             "commitOffset": 0,
             "cachedMsgMinOffset": self.cached.smallest() if self.cached.count else 0,
@@ -439,11 +439,11 @@ cdef class ProcessQueue:
         }
 
     def is_lock_expired(self, now):
-        """True if the broker lock is older than 30 s (spec 1.10)."""
+        """True if the broker lock is older than 30 s (spec rocketmq 1.10)."""
         return lock_expired(whole("now", now), self.last_lock_timestamp)
 
     def is_pull_expired(self, now):
-        """True if the last pull is older than 120 s (spec 1.10)."""
+        """True if the last pull is older than 120 s (spec rocketmq 1.10)."""
         return pull_expired(whole("now", now), self.last_pull_timestamp)
 
     def _check(self):

@@ -15,7 +15,7 @@ cdef inline int64_t pull_delay(int64_t pull_interval) noexcept:
 
 
 cdef inline bint commits_with_pull(int64_t memory_offset) noexcept:
-    """Whether a pull in clustering commits the offset in memory (-1 for none) on the way (spec 2.4)."""
+    """Whether a pull in clustering commits the offset in memory (-1 for none) on the way (spec rocketmq 2.4)."""
     return memory_offset > 0
 
 

@@ -86,7 +86,7 @@ cdef class PullGate:
                 bint orderly=False, str instance_name="DEFAULT", int64_t exception_delay=1000,
                 int64_t pull_threshold_for_queue=1000, int64_t pull_threshold_size_for_queue=100,
                 int64_t consume_concurrently_max_span=2000):
-        """Steps 1 to 7 of spec 2.2. now: ms. service_state: RUNNING or what the consumer is in instead."""
+        """Steps 1 to 7 of spec rocketmq 2.2. now: ms. service_state: RUNNING or what the consumer is in instead."""
         cdef ProcessQueue queue = request.process_queue
         cdef int64_t number
         cdef PullLimits limits
@@ -148,7 +148,7 @@ cdef class PullGate:
 
     def answered(self, PullRequest request not None, str status, int64_t next_begin_offset, int64_t found=0,
                  int64_t first_offset=INT64_MAX, int64_t pull_interval=0, str result=""):
-        """What the broker's answer leads to; next_offset moves with it (spec 2.5).
+        """What the broker's answer leads to; next_offset moves with it (spec rocketmq 2.5).
 
         status: FOUND, NO_NEW_MSG, NO_MATCHED_MSG or OFFSET_ILLEGAL; None: no answer. found: messages left by the
         client's own filter. first_offset: of the first of them. result: the answer's text for the log.
@@ -190,7 +190,7 @@ cdef class PullGate:
 
 
 def commit_with_pull(int64_t memory_offset, *, bint clustering=True):
-    """(commit offset, its bit): what a pull tells the broker on the way (spec 2.4). memory_offset: -1 for none."""
+    """(commit offset, its bit): what a pull tells the broker (spec rocketmq 2.4). memory_offset: -1 for none."""
     if not clustering:
         return 0, 0
     return memory_offset, 1 if commits_with_pull(memory_offset) else 0

@@ -92,7 +92,7 @@ def may_force_unlock(process_queue not None, int64_t now):
 
 
 def shared_threshold(int64_t for_topic, int64_t queues):
-    """The new per-queue threshold: the topic's divided by all queues of the consumer, at least 1 (spec 2.7).
+    """The new per-queue threshold: the topic's divided by all queues of the consumer, at least 1 (spec rocketmq 2.7).
 
     None if it stays: for_topic is -1, which switches it off, or the whole table has no queues.
     """

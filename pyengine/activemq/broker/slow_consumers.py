@@ -1,4 +1,4 @@
-"""Carries out the strategies against slow consumers: when they look, and how a consumer is aborted (spec 3.6)."""
+"""Strategies against slow consumers: when they look, and how a consumer is aborted (spec activemq 3.6)."""
 
 from __future__ import annotations
 

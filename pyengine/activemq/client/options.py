@@ -1,4 +1,4 @@
-"""Options as text: ``jms.*`` of a broker URL and ``consumer.*`` of a destination (spec activemq section 5).
+"""Options as text: ``jms.*`` of a broker URL and ``consumer.*`` of a destination (spec activemq 5).
 
 Names are case-sensitive and those of the setters of ActiveMQConnectionFactory, ActiveMQPrefetchPolicy, RedeliveryPolicy
 and ConsumerInfo; so are the defaults. As in the real client a boolean is true for "true" in any case and false for

@@ -1,4 +1,4 @@
-"""Every key of a policy entry changes what a broker does, and its default does what ActiveMQ's does (spec 4.5).
+"""Every key of a policy entry changes what a broker does, and its default is ActiveMQ's (spec activemq 4.5).
 
 One small scene for each key, played with the broker's default and with another value.
 """

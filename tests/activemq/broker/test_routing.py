@@ -1,4 +1,4 @@
-"""Composites, virtual destinations, wildcards and temporary destinations (spec activemq section 4)."""
+"""Composites, virtual destinations, wildcards and temporary destinations (spec activemq 4)."""
 
 from __future__ import annotations
 

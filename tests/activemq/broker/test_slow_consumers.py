@@ -1,4 +1,4 @@
-"""Who is slow, who is told, and who is aborted (spec activemq 3.3, 3.6, section 9)."""
+"""Who is slow, who is told, and who is aborted (spec activemq 3.3, 3.6, 7)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Every option of a URL and of a destination changes what a client does, or is known to change nothing; defaults are
-those of the real factory (test_options.py) and do what it does (spec activemq section 5)."""
+those of the real factory (test_options.py) and do what it does (spec activemq 5)."""
 
 from __future__ import annotations
 

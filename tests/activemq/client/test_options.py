@@ -12,7 +12,7 @@ from pyengine.activemq.client.session import destination_of
 from pyengine.destinations import parse_destination
 from pyengine.errors import ConfigurationError, InvalidDestinationError
 
-# Measured with a bare ActiveMQConnectionFactory 5.17.2 (spec activemq section 5).
+# Measured with a bare ActiveMQConnectionFactory 5.17.2 (spec activemq 5).
 DEFAULTS = {
     "dispatchAsync": True,
     "alwaysSessionAsync": True,

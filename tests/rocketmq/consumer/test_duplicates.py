@@ -144,7 +144,7 @@ def test_members_in_order_finish_every_message_once_and_in_its_order(seed: int) 
 
 @pytest.mark.parametrize("seed", [1, 2, 41])
 def test_members_at_once_repeat_only_what_two_of_them_own(seed: int) -> None:
-    """A member takes a queue on as soon as it hears of a change; who had it may rebalance a second later (spec 4.1)."""
+    """A member takes a queue on when it hears of a change; its owner may rebalance later (spec rocketmq 4.1)."""
     group = Group(Random(f"x{seed}"), orderly=False)
     group.live(moving=True)
     assert set(group.done) == set(group.sent)
