@@ -85,7 +85,26 @@ def test_a_command_prints_what_the_page_shows(page: str, command: str, tmp_path:
         assert re.fullmatch(wanted, " ".join(done.stdout.split())), done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES)
+def slug(heading: str) -> str:
+    """The anchor that a heading gets: lower case, blanks as dashes, marks left out."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def anchors(page: Path) -> set[str]:
+    return {slug(heading) for heading in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), "CONTRIBUTING.md", "CHANGELOG.md"])
 def test_every_link_leads_somewhere(page: str) -> None:
-    for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", (ROOT / "docs" / page).read_text("utf-8")):
-        assert link.startswith("http") or ((ROOT / "docs" / page).parent / link).exists(), link
+    for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", (ROOT / page).read_text("utf-8")):
+        target = (ROOT / page).parent / link if link else ROOT / page
+        assert link.startswith("http") or target.exists(), link
+        assert not anchor or anchor in anchors(target), f"{link}#{anchor}"
+
+
+@pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), "CONTRIBUTING.md", "README.md"])
+def test_every_file_of_the_core_that_is_named_is_there(page: str) -> None:
+    """A room may be named without its suffix, a header and a stub have theirs."""
+    for name in re.findall(r"(?<![\w/.])(engine/[\w/]+(?:\.\w+)?)", (ROOT / page).read_text("utf-8")):
+        path = ROOT / name
+        assert path.exists() or any(path.with_suffix(kind).exists() for kind in (".pyx", ".pxd", ".h")), name
