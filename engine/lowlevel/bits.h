@@ -1,4 +1,4 @@
-/* bits: which bits of a word are set, and where bits are fetched from early. */
+/* bits: the set bits of a word, prefetching, and a barrier for the compiler. */
 #ifndef PYENGINE_BITS_H
 #define PYENGINE_BITS_H
 
@@ -13,7 +13,7 @@ static __forceinline int count_bits(uint64_t word) { return (int)__popcnt64(word
 #else
 static inline __attribute__((always_inline, unused)) int lowest_bit(uint64_t word) { return __builtin_ctzll(word); }
 static inline __attribute__((always_inline, unused)) int highest_bit(uint64_t word) { return 63 - __builtin_clzll(word); }
-/* Compilers know the instruction in it where there is one, and call nothing where there is none. */
+/* Compilers recognise this as one instruction if the processor has it; otherwise it is inlined, without a call. */
 static inline __attribute__((always_inline, unused)) int count_bits(uint64_t word) {
     word -= word >> 1 & 0x5555555555555555u;
     word = (word & 0x3333333333333333u) + (word >> 2 & 0x3333333333333333u);
@@ -21,7 +21,7 @@ static inline __attribute__((always_inline, unused)) int count_bits(uint64_t wor
 }
 #endif
 
-/* The numbers of a word's bits, in order; how many. */
+/* Writes the numbers of the set bits in ascending order and returns how many there are. */
 static inline int numbers_of(uint64_t word, uint8_t *into) {
     int count = 0;
     if (word == UINT64_MAX)
@@ -51,7 +51,7 @@ static inline uint64_t bits_of_bytes(const uint8_t *eight) {
     return bytes * 0x0102040810204080u >> 56;
 }
 
-/* hide: the compiler is not to know the number, or it branches on what nobody can foresee. */
+/* hide: keeps the compiler from knowing the number, so that it does not emit a branch that cannot be predicted. */
 #ifdef __GNUC__
 #define pyengine_prefetch(address) __builtin_prefetch(address)
 #define pyengine_hide(number) __asm__("" : "+r"(number))

@@ -1,9 +1,9 @@
-/* clones: functions that are compiled once for each width of vectors that x86-64 has. The loader picks one of the
-   copies, which glibc's can and musl's cannot; clang's copies are not asked for. */
+/* clones: functions that are compiled once for each vector width of x86-64. The loader of glibc picks one of the
+   copies; that of musl cannot, and clang's support is not used. */
 #ifndef PYENGINE_CLONES_H
 #define PYENGINE_CLONES_H
 
-#include <stdint.h> /* says __GLIBC__ */
+#include <stdint.h> /* defines __GLIBC__ */
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__)
 #define PYENGINE_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))

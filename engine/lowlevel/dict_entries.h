@@ -1,5 +1,5 @@
-/* mapping: the entries of a dict, one after another. Where CPython's header tells how a dict lies in memory they are
-   read there, else PyDict_Next is asked. */
+/* dict_entries: iterates over the entries of a dict. If CPython's internal header describes the layout of a dict, the
+   entries are read in place; otherwise PyDict_Next is called. */
 #ifndef PYENGINE_MAPPING_H
 #define PYENGINE_MAPPING_H
 
@@ -8,7 +8,7 @@
 
 #if CYTHON_COMPILING_IN_CPYTHON && PY_VERSION_HEX >= 0x030B0000 && \
     PY_VERSION_HEX < 0x030F0000 && !defined(Py_GIL_DISABLED) && defined(__GNUC__)
-#pragma GCC diagnostic push /* the header itself reads what it calls deprecated */
+#pragma GCC diagnostic push /* the header itself uses what it declares deprecated */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #undef _PyGC_FINALIZED      /* a macro of 3.12's public headers, a function in its internal ones */
 #ifndef Py_BUILD_CORE
@@ -19,9 +19,9 @@
 #include "internal/pycore_dict.h"
 #endif
 #pragma GCC diagnostic pop
-/* What a dict has at a place among its entries if the name there is this very object; NULL: another name, or not
-   known. width, offset: how far from its table's begin the place lies in tables whose indices are as wide as those seen
-   last (0: none yet, of this place), so that the entry need not wait for the table to say so. */
+/* The value at a place among a dict's entries if the key there is this very object; NULL: another key, or unknown.
+   width, offset: the entry's distance from the start of a table whose indices have this width (0: not computed yet for
+   this place). They are kept between calls, so that the entry is loaded without waiting for the table's header. */
 static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, uint8_t *width, int64_t *offset,
                                        PyObject *name) {
     PyDictKeysObject *keys = ((PyDictObject *)mapping)->ma_keys;
@@ -34,7 +34,7 @@ static inline PyObject *pyengine_entry(PyObject *mapping, int32_t place, uint8_t
     entry = (PyDictUnicodeEntry *)((char *)keys + *offset);
     return entry->me_key == name ? entry->me_value : NULL;
 }
-/* Messages of a list lie anywhere: ``soon`` is asked for now, of the next one what it points to. */
+/* The messages of a list lie anywhere in memory: prefetch ``soon``, and the key table of ``next``. */
 static inline void pyengine_fetch(PyObject *next, PyObject *soon) {
     __builtin_prefetch(soon);
     if (PyDict_CheckExact(next)) {
@@ -43,7 +43,7 @@ static inline void pyengine_fetch(PyObject *next, PyObject *soon) {
         __builtin_prefetch(keys + 64);
     }
 }
-/* As PyDict_Next. */
+/* Same contract as PyDict_Next. */
 static inline int pyengine_next(PyObject *mapping, Py_ssize_t *place, PyObject **name, PyObject **value) {
     PyDictKeysObject *keys = ((PyDictObject *)mapping)->ma_keys;
     if (keys->dk_kind != DICT_KEYS_UNICODE) return PyDict_Next(mapping, place, name, value);

@@ -1,5 +1,5 @@
-/* pages: much memory of which little is read at a time, for which the system is asked for large pages where it knows
-   them: it is found in fewer tables, and cleared with fewer interruptions. */
+/* huge_pages: large blocks of memory of which little is read at a time. The system is asked for huge pages if it has
+   them: fewer misses of the address translation, and fewer page faults while the block is cleared. */
 #ifndef PYENGINE_PAGES_H
 #define PYENGINE_PAGES_H
 
@@ -16,12 +16,12 @@ static inline void *pyengine_advise(void *block, size_t size) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     if (block && size >= PYENGINE_MUCH) {
         const uintptr_t page = 4096, first = ((uintptr_t)block + page - 1) & ~(page - 1);
-        madvise((void *)first, ((uintptr_t)block + size - first) & ~(page - 1), MADV_HUGEPAGE); /* an advice: may fail */
+        madvise((void *)first, ((uintptr_t)block + size - first) & ~(page - 1), MADV_HUGEPAGE); /* a hint: may fail */
     }
 #endif
     return block;
 }
-/* As calloc and realloc. */
+/* Same contracts as calloc and realloc. */
 static inline void *pyengine_zeros(size_t count, size_t size) { return pyengine_advise(calloc(count, size), count * size); }
 static inline void *pyengine_resize(void *block, size_t size) { return pyengine_advise(realloc(block, size), size); }
 

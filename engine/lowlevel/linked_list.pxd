@@ -1,7 +1,8 @@
-"""linked_list: a doubly linked list of slots of an array whose structs have ``previous`` and ``next`` side by side.
+"""linked_list: an intrusive doubly linked list of array slots; a struct has ``previous`` and ``next`` side by side.
 
 ``links`` is the address of the first struct's ``previous``, ``size`` the size of a struct.
-Invariants: ``count`` counts the slots; before the first and after the last one comes -1; of an empty list both are -1.
+Invariants: ``count`` is the number of slots; the first slot's ``previous`` and the last one's ``next`` are -1; so are
+``first`` and ``last`` of an empty list.
 """
 
 from libc.stdint cimport int32_t

@@ -1,5 +1,5 @@
-/* MD5 (RFC 1321) of many short texts at once: the lanes of a vector go through the steps together.
-   Only the first four bytes are wanted, big endian: the hash of RocketMQ's consistent-hash ring. */
+/* MD5 (RFC 1321) of many short strings at once, one in each lane of a vector.
+   The result is the first four bytes, big endian: the hash of RocketMQ's consistent-hash ring. */
 #ifndef PYENGINE_MD5_H
 #define PYENGINE_MD5_H
 
@@ -9,13 +9,13 @@
 #include "lowlevel/clones.h"
 
 #if defined(__GNUC__)
-#ifdef __x86_64__ /* two AVX-512 vectors: a step waits for the one before, two texts' steps do not */
+#ifdef __x86_64__ /* two AVX-512 vectors: each step depends on the one before, so two strings are interleaved */
 #define PYENGINE_MD5_LANES 32
 #else
 #define PYENGINE_MD5_LANES 16
 #endif
 typedef uint32_t pyengine_md5_vector __attribute__((vector_size(4 * PYENGINE_MD5_LANES)));
-#else /* a vector of one: the same steps, text by text */
+#else /* one lane: the same steps, string by string */
 #define PYENGINE_MD5_LANES 1
 typedef uint32_t pyengine_md5_vector;
 #endif
@@ -30,7 +30,7 @@ static const uint32_t pyengine_md5_sine[64] = {
     0xf4292244, 0x432aff97, 0xab9423a7, 0xfc93a039, 0x655b59c3, 0x8f0ccc92, 0xffeff47d, 0x85845dd1,
     0x6fa87e4f, 0xfe2ce6e0, 0xa3014314, 0x4e0811a1, 0xf7537e82, 0xbd3af235, 0x2ad7d2bb, 0xeb86d391};
 
-/* The sixteen words of every lane's next 64 bytes, little endian: words[i * LANES + lane]. */
+/* The sixteen words of each lane's next 64 bytes, little endian: words[i * LANES + lane]. */
 #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 typedef uint32_t pyengine_md5_four __attribute__((vector_size(16)));
 #ifdef __clang__
@@ -67,7 +67,7 @@ static inline void pyengine_md5_words(uint32_t *words, const unsigned char *text
 }
 #endif
 
-/* Take the next 64 bytes of every lane into its state. text: LANES padded texts, `stride` bytes apart. */
+/* Update the state with the next 64 bytes of each lane. text: LANES padded strings, `stride` bytes apart. */
 PYENGINE_CLONES
 static void pyengine_md5_block(uint32_t state[4][PYENGINE_MD5_LANES], const unsigned char *text, int64_t stride)
 {
@@ -109,7 +109,7 @@ static void pyengine_md5_block(uint32_t state[4][PYENGINE_MD5_LANES], const unsi
     memcpy(state[3], &d, sizeof d);
 }
 
-/* Pad a text of `length` bytes in place to 64 * blocks bytes; blocks = (length + 8) / 64 + 1.
+/* Pad a string of `length` bytes in place to 64 * blocks bytes; blocks = (length + 8) / 64 + 1.
    Up to SLACK bytes after them are overwritten: zeros of a constant number cost a few stores and no call. */
 #define PYENGINE_MD5_SLACK 64
 static inline void pyengine_md5_pad(unsigned char *text, int64_t length, int64_t blocks)
@@ -120,7 +120,7 @@ static inline void pyengine_md5_pad(unsigned char *text, int64_t length, int64_t
     for (int i = 0; i < 8; i++) text[64 * blocks - 8 + i] = (unsigned char)(bits >> (8 * i));
 }
 
-/* First four bytes of the MD5 of LANES padded texts of `blocks` blocks each, `stride` bytes apart. */
+/* First four bytes of the MD5 of LANES padded strings of `blocks` blocks each, `stride` bytes apart. */
 static void pyengine_md5_heads(const unsigned char *text, int64_t stride, int64_t blocks, uint32_t heads[PYENGINE_MD5_LANES])
 {
     uint32_t state[4][PYENGINE_MD5_LANES];

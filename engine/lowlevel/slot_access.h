@@ -1,7 +1,7 @@
-/* Looking at Python's objects at the door of a hot path.
+/* slot_access: an inline cache for attributes, and the value of small integers.
 
-   Reading an attribute of objects that are mostly of one type: where it is a slot (__slots__), by its place in the
-   object, as long as the type is the one seen last and unchanged; else as Python does. */
+   Reads an attribute of objects that are mostly of one type. If the attribute is a slot (__slots__), it is read at its
+   offset in the object as long as the type is the one read last and unchanged; otherwise by PyObject_GetAttr. */
 #ifndef PYENGINE_DOOR_H
 #define PYENGINE_DOOR_H
 
@@ -10,9 +10,9 @@
 #include <structmember.h>
 
 typedef struct {
-    PyTypeObject *type; /* seen last; only compared, never read: the version tells a new type at its place apart */
+    PyTypeObject *type; /* the last one; only compared: the version tells a new type at the same address apart */
     unsigned int version;
-    Py_ssize_t place; /* 0: not a slot */
+    Py_ssize_t place; /* offset in the object; 0: not a slot */
 } pyengine_slot;
 
 #if defined(Py_GIL_DISABLED) || !defined(Py_TPFLAGS_VALID_VERSION_TAG)
@@ -26,7 +26,7 @@ static PyObject *pyengine_read_first(PyObject *item, PyObject *name, pyengine_sl
     PyObject *value = PyObject_GetAttr(item, name), *found;
     if (value == NULL) return NULL;
     known->type = NULL;
-    /* Asked of the type itself, a slot's descriptor answers with itself, and the look-up gives the type a version. */
+    /* Looked up on the type, a slot's descriptor returns itself, and the look-up assigns a version to the type. */
     found = PyObject_GetAttr((PyObject *)type, name);
     if (found == NULL) {
         PyErr_Clear(); /* an attribute of this one object */
@@ -54,13 +54,13 @@ static inline int pyengine_is_known(PyObject *item, const pyengine_slot *known)
            PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG);
 }
 
-/* What a slot has, borrowed; NULL where it is not as simple as that, and nothing is raised. */
+/* The value of a slot, borrowed; NULL if the cache does not apply or the slot is empty. Raises nothing. */
 static inline PyObject *pyengine_peek(PyObject *item, const pyengine_slot *known)
 {
     return pyengine_is_known(item, known) && known->place ? *(PyObject **)((char *)item + known->place) : NULL;
 }
 
-/* item.name, a new reference. known: one variable for each place that reads. */
+/* item.name, a new reference. known: the cache, one variable for each call site. */
 static inline PyObject *pyengine_read(PyObject *item, PyObject *name, pyengine_slot *known)
 {
     if (pyengine_is_known(item, known)) {
@@ -73,7 +73,7 @@ static inline PyObject *pyengine_read(PyObject *item, PyObject *name, pyengine_s
 }
 #endif
 
-/* The value of an int, of its exact type or of one derived from it; *beyond is 1 where it needs more than 64 bits. */
+/* The value of an int, of its exact type or of one derived from it; *beyond is 1 if it needs more than 64 bits. */
 static inline int64_t pyengine_long(PyObject *number, int *beyond)
 {
 #if PY_VERSION_HEX < 0x030C0000
