@@ -1,4 +1,4 @@
-"""arithmetic: the broker's arithmetic on values, by their Java types, and + of texts."""
+"""arithmetic: the broker's arithmetic on values, by their Java types, and + as concatenation of strings."""
 
 from pyengine._engine.java.value cimport Scratch, Value
 

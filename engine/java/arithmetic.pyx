@@ -19,7 +19,7 @@ cdef bint is_number(int java_type) noexcept nogil:
 
 
 cdef bint is_real(int java_type) noexcept nogil:
-    """Whether a number is computed with as a double."""
+    """Whether arithmetic on this number is done in double."""
     return java_type == FLOAT or java_type == DOUBLE or java_type == DECIMAL
 
 

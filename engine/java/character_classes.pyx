@@ -6,7 +6,7 @@ cdef int LAST = 0x10FFFF
 
 
 cdef tuple joined(list ranges):
-    """Any ranges, in any order, as a set."""
+    """The set of these ranges, which may be in any order and overlap."""
     cdef list found = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:

@@ -22,7 +22,7 @@ from pyengine.errors import InvalidMessageError
 cpdef bint java_equal(object left, object right):
     """left.equals(right): the same Java type and equal; lists and maps by their members; None equals only None.
 
-    Raises InvalidMessageError for anything that no message carries.
+    Raises InvalidMessageError for a value that no message can carry.
     """
     cdef Value a
     cdef Value b
@@ -81,9 +81,9 @@ cdef int order_big(const Value* left, const Value* right) noexcept nogil:
     return -order if negative else order
 
 
-# ---- decimal numbers of columns, exactly
+# ---- exact decimal numbers of columns
 
-cdef struct Digits:            # of a number: 0.d1 d2 ... times 10 ** point
+cdef struct Digits:            # a number as 0.d1 d2 ... times 10 ** point
     bint negative
     bint more                  # digits that are not zero follow those kept
     int count                  # 0: the number is zero; neither the first nor the last is zero
@@ -92,7 +92,7 @@ cdef struct Digits:            # of a number: 0.d1 d2 ... times 10 ** point
 
 
 cdef void read_digits(Digits* into, const char* text, uint32_t length) noexcept nogil:
-    """Of -, digits, maybe a point (whatever sign a locale has for it) and more, maybe e with a signed exponent."""
+    """From text: -, digits, optionally a decimal point (any locale's) and digits, optionally an exponent."""
     cdef uint32_t i, j
     cdef int64_t exponent = 0
     cdef bint behind = False
@@ -121,7 +121,7 @@ cdef void read_digits(Digits* into, const char* text, uint32_t length) noexcept 
 
 
 cdef void read_shortest(double value, bint single, Digits* into) noexcept nogil:
-    """Of the shortest decimal number that is read as this double or float and as no other: of what people write."""
+    """The shortest decimal number that reads back as this double or float."""
     cdef char[LONGEST_NUMBER] text
     cdef double back
     cdef int length, count = 6 if single else 15
@@ -138,7 +138,7 @@ cdef void read_shortest(double value, bint single, Digits* into) noexcept nogil:
 
 
 cdef void digits_of(const Value* number, Digits* into) noexcept nogil:
-    """Of a number that is neither infinite nor NaN."""
+    """From a number that is finite."""
     cdef char[LONGEST_NUMBER] text
     if number.type == DECIMAL:
         into.more = False
@@ -175,7 +175,7 @@ cdef int order_digits(const Digits* left, const Digits* right) noexcept nogil:
 
 
 cdef double about(const Value* number) noexcept nogil:
-    """A number with a relative error far below 1e-12."""
+    """The number as a double, with a relative error far below 1e-12."""
     cdef double real = 0.0
     cdef uint32_t[8] limbs
     cdef int i, count
@@ -264,7 +264,7 @@ cdef int compare_numbers(int relation, const Value* left, const Value* right, Sc
 
 
 cdef int compare_text(int relation, const Value* left, const Value* right, int rules, Scratch* scratch) noexcept nogil:
-    """Text against another type, where text is converted."""
+    """A string against another type, under the rules that convert strings."""
     cdef Value converted
     cdef const Value* text = left if left.type == STRING else right
     cdef int other = right.type if left.type == STRING else left.type

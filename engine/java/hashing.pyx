@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""Java's hash codes: of texts, by which ActiveMQ finds a group's bucket and RocketMQ a tag, and of message queues."""
+"""Java's hash codes of strings (ActiveMQ's group buckets, RocketMQ's tags) and message queues; orders of hash maps."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
@@ -21,15 +21,15 @@ cdef uint32_t fold(str text) except? 0:
 
 
 def hash_code(text):
-    """String.hashCode: a signed 32-bit number. Raises ConfigurationError for what is no text."""
+    """String.hashCode: a signed 32-bit number. Raises ConfigurationError for an object that is not a str."""
     if not isinstance(text, str):
         raise ConfigurationError("text", repr(text), "must be a text")
     return <int32_t>fold(text)
 
 
 def tags_code(tags):
-    """What the broker stores of a message's tag: 0 without one, else its hash code. Raises ConfigurationError for what
-    is no text."""
+    """The tagsCode that the broker stores: the tag's hash code, 0 without a tag. Raises ConfigurationError for an
+    object that is not a str."""
     if tags is not None and not isinstance(tags, str):
         raise ConfigurationError("tags", repr(tags), "must be a text")
     return 0 if not tags else <int32_t>fold(tags)
@@ -43,7 +43,7 @@ def queue_hash_code(str topic, str broker_name, int64_t queue_id):
 
 
 cdef list by_bucket(list texts, int64_t size):
-    """Texts as a hash table of so many buckets, a power of two, is walked; ``texts`` in the order of their coming."""
+    """The iteration order of a hash table with ``buckets`` buckets, a power of two. texts: in insertion order."""
     def bucket(str text):
         cdef uint32_t hashed = fold(text)
         return (hashed ^ (hashed >> 16)) & (size - 1)
@@ -52,9 +52,9 @@ cdef list by_bucket(list texts, int64_t size):
 
 
 def map_order(names):
-    """The order in which a ConcurrentHashMap with these keys is walked, as a list. names: in the order of their coming.
+    """The iteration order of a ConcurrentHashMap with these keys, as a list. names: in insertion order.
 
-    What a map that once held more keys does, and keys of one bucket once it has grown, is not followed.
+    Not modelled: a map that held more keys before, and the order within a bucket after the map has grown.
     """
     cdef list found = list(names)
     cdef int64_t size = 16
@@ -64,10 +64,10 @@ def map_order(names):
 
 
 def set_order(texts, int64_t capacity=16):
-    """The order in which a HashSet of these texts, or a HashMap with these keys, is walked, as a list. texts: in the
-    order of their coming. capacity: that it was made with.
+    """The iteration order of a HashSet of these strings, or a HashMap with these keys, as a list. texts: in insertion
+    order. capacity: the initial capacity.
 
-    Eight texts and more of one bucket, which become a tree, are not followed.
+    Not modelled: eight or more strings in one bucket, which become a tree.
     """
     cdef list found = list(dict.fromkeys(texts))
     cdef int64_t size = 1

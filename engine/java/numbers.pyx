@@ -9,7 +9,7 @@ from libc.string cimport memcmp, memcpy, memset
 # A natural number: little-endian words, no leading zero word, size 0 for zero.
 cdef enum:
     WORDS = 192               # the largest is a 780 digit number over 10**1110, shifted: under 3900 bits
-    MOST_DIGITS = 780         # a decimal this long decides the rounding of any double; the rest only as "more"
+    MOST_DIGITS = 780         # these digits decide the rounding of any double; of the rest only whether it is 0
 
 
 cdef struct Natural:
@@ -89,7 +89,7 @@ cdef int order_naturals(const Natural* left, const Natural* right) noexcept nogi
 
 
 cdef void subtract(Natural* left, const Natural* right) noexcept nogil:
-    """left -= right, which is not larger."""
+    """left -= right; right is not larger than left."""
     cdef int64_t borrow = 0
     cdef int i
     for i in range(left.size):
@@ -129,7 +129,7 @@ cdef int next_digit(Natural* rest, const Natural* divisor) noexcept nogil:
 
 
 cdef int bits_of_five(int power) noexcept nogil:
-    """What the rule below takes for the bit length of 5**power."""
+    """The JDK's estimate of the bit length of 5**power."""
     cdef uint64_t value = 1
     cdef int bits = 0
     if power == 0:
@@ -188,9 +188,10 @@ cdef void round_up(Decimal* out) noexcept nogil:
 cdef void free_format(uint64_t fraction, int exponent, int precision, Decimal* out) noexcept nogil:
     """Digits of fraction * 2**(exponent - 52), fraction in [2**52, 2**53), of which ``precision`` bits are significant.
 
-    Steele and White's free format with the particulars of the JDK: half a gap on both sides (a quarter for powers of
-    two), an estimated power of ten, at least two digits where an exponent will be printed, and an upper limit that is
-    included where numbers are wider than 64 bits, excluded elsewhere, and unseen where only the signed sum overflows.
+    The free-format algorithm of Steele and White, with the deviations of the JDK: half a gap on both sides (a quarter
+    for powers of two), an estimated power of ten, at least two digits if an exponent will be printed, and an upper
+    limit that is included for numbers wider than 64 bits, excluded for others, and missed if only the signed sum
+    overflows.
     """
     cdef int bits = 53
     cdef uint64_t odd = fraction
@@ -319,7 +320,7 @@ cdef int write_decimal(bint negative, const Decimal* decimal, char* text) noexce
 
 
 cdef int write_real(double value, int stored, int least, char* text) noexcept nogil:
-    """``stored`` bits of significand; ``least``: the exponent of the least normal number."""
+    """stored: bits of the significand. least: the exponent of the smallest normal number."""
     cdef Decimal decimal
     cdef uint64_t pattern, fraction
     cdef int exponent, precision
@@ -438,8 +439,7 @@ cdef int write_plain(const uint8_t* bytes, int width, int scale, char* text) noe
 
 
 cdef double rounded(uint64_t significand, int exponent, bint more, int stored, int least, int most) noexcept nogil:
-    """significand (top bit set) * 2**exponent and a bit more, to the nearest number of ``stored`` bits, ties to
-    even.
+    """significand (top bit set) * 2**exponent, slightly more if ``more``, rounded to ``stored`` bits, ties to even.
     """
     cdef int drop = 64 - stored
     cdef int top = exponent + 63
@@ -464,7 +464,7 @@ cdef double rounded(uint64_t significand, int exponent, bint more, int stored, i
 cdef double decimal_value(
     const char* digits, int count, bint more, int power, int stored, int least, int most
 ) noexcept nogil:
-    """The number DIGITS * 10**power, and a bit more if ``more``; count is below MOST_DIGITS."""
+    """The number DIGITS * 10**power, slightly more if ``more``; count is below MOST_DIGITS."""
     cdef Natural n, d
     cdef uint64_t quotient = 0
     cdef int i, shift, exponent
@@ -684,7 +684,7 @@ def float_text(double value):
 
 
 def double_value(bytes text):
-    """Double.valueOf of ASCII text without surrounding blanks; ValueError where Java throws NumberFormatException."""
+    """Double.valueOf of ASCII text without surrounding blanks; ValueError if Java throws NumberFormatException."""
     cdef double value
     if not parse_double(text, len(text), &value):
         raise ValueError(f"not a Java double: {text!r}")
@@ -692,7 +692,7 @@ def double_value(bytes text):
 
 
 def float_value(bytes text):
-    """Float.valueOf of ASCII text without surrounding blanks, widened; ValueError where Java throws."""
+    """Float.valueOf of ASCII text without surrounding blanks, widened; ValueError if Java throws."""
     cdef double value
     if not parse_float(text, len(text), &value):
         raise ValueError(f"not a Java float: {text!r}")
@@ -706,7 +706,7 @@ cpdef int64_t parsed_long(str name, object value) except? -1:
     """
     cdef str text = str(value)
     cdef str digits = text[1:] if text[:1] in ("+", "-") else text
-    # Java looks at UTF-16 units, so that digits beyond the first plane are none.
+    # Java reads UTF-16 units, so digits beyond the basic plane do not count as digits.
     if digits.isdecimal() and (digits.isascii() or max(digits) <= "\uffff"):
         number = int(text)
         if INT64_MIN <= number <= INT64_MAX:

@@ -1,6 +1,6 @@
-"""regex: java.util.regex of Java 17 on Python's ``re``, with the text of each pattern from translation.
+"""regex: java.util.regex of Java 17 on Python's ``re``, with patterns from regex_translation.
 
-Every character class becomes an explicit set of code points, so that no flag of Python's decides an answer.
+Every character class becomes an explicit set of code points, so that no answer depends on a flag of Python's.
 """
 
 

@@ -47,7 +47,7 @@ cdef bint finds(JavaPattern pattern, str subject) except -1:
 
 
 cdef list matches(JavaPattern pattern, str subject):
-    """All matches as Matcher.find gives them: after an empty one the search goes on a character further."""
+    """All matches in the order of Matcher.find: after an empty match the search continues one character further."""
     cdef list found = []
     cdef Py_ssize_t place = 0
     search = pattern.compiled(subject).search

@@ -66,7 +66,7 @@ cdef str unquoted(str text):
 
 
 cdef class Translator:
-    """One pass over a pattern: the text for ``re``, right for subjects of one alphabet."""
+    """One pass over a pattern: its translation for ``re``, valid for subjects of one alphabet."""
     cdef str pattern
     cdef str text
     cdef int place
@@ -82,7 +82,7 @@ cdef class Translator:
     cdef int nearest               # of the references to groups that do not stand before them
     cdef bint behind               # inside a look-behind
     cdef int alphabet
-    cdef bint differs              # from the text for another alphabet
+    cdef bint differs              # from the translation for another alphabet
 
     def __cinit__(self, str pattern, int alphabet):
         self.pattern = pattern
@@ -132,20 +132,20 @@ cdef class Translator:
         cdef str atom
         cdef str quantifier
         cdef int start = self.place
-        if self.peek() == "{":       # a bound of nothing is nothing to Java, also behind inline flags
+        if self.peek() == "{":       # Java ignores a bound without an atom, also after inline flags
             self.quantifier()
             return ""
         atom = self.atom()
-        if atom == "":               # inline flags: a quantifier after them dangles
+        if atom == "":               # inline flags: a quantifier after them has no atom
             return ""
         quantifier = self.quantifier()
         if not quantifier:
             return atom
-        if self.text[start : start + 2] == "\\R":           # Java finds no shorter one for the repeated
+        if self.text[start : start + 2] == "\\R":           # Java does not backtrack into a repeated \R
             atom = f"(?>{atom})"
         if self.behind and atom.startswith("(") and quantifier.startswith("{0}") and self.text[start] == "(":
             raise self.cannot("a group that is repeated no time in a look-behind")       # whose width Java may not see
-        # ``a**`` dangles, but Java lets a bound follow, with an effect of its own.
+        # ``a**`` has no atom, but Java accepts a bound after it, with an effect of its own.
         if self.peek() == "{" and self.quantifier():
             raise self.cannot("a bound after another quantifier")
         return f"(?:(?:{atom}){quantifier})"
@@ -431,7 +431,7 @@ cdef class Translator:
             kind = self.peek()
             if kind == "=" or kind == "!":
                 self.place += 1
-                # Python wants one width: each alternative is looked for by itself.
+                # Python requires one width: each alternative becomes a look-behind of its own.
                 parts = ["(?<" + kind + part + ")" for part in self.looked(True)]
                 return "(?:" + ("|" if kind == "=" else "").join(parts) + ")"
             return self.capture(self.group_name())
@@ -476,7 +476,7 @@ cdef class Translator:
         cdef tuple before = None
         cdef tuple current = None
         cdef tuple right
-        cdef tuple single = None        # single characters and ranges of Latin-1: Java adds them at the end
+        cdef tuple single = None        # single characters and ranges of Latin-1, which Java adds last
         cdef bint negated = False
         cdef str character
         self.depth += 1

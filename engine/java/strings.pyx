@@ -19,10 +19,10 @@ cdef bytes utf8_of(str source):
     return source.encode("utf-8", "surrogatepass")
 
 
-cdef struct Units:            # reads a text by UTF-16 code units
+cdef struct Units:            # reads a string by UTF-16 code units
     const Value* text
     uint32_t at
-    int32_t pending           # the second half of a pair, or -1
+    int32_t pending           # the low surrogate that follows, or -1
 
 
 cdef int32_t next_point(Units* units) noexcept nogil:
@@ -207,7 +207,7 @@ cdef bint has_needle(const Value* text, const Needle* needle) noexcept nogil:
 
 
 cdef bint parse_integer(const Value* text, int64_t least, int64_t most, Value* number) noexcept nogil:
-    """Long.parseLong and its narrower kin: a sign, decimal digits of any script, within the range."""
+    """Long.parseLong, Integer, Short, Byte: a sign, decimal digits of any script, within the range."""
     cdef Units units
     cdef int32_t unit
     cdef int digit
@@ -234,7 +234,7 @@ cdef bint parse_integer(const Value* text, int64_t least, int64_t most, Value* n
 
 
 cdef bint parse_real(const Value* text, bint narrow, Value* number, Scratch* scratch) noexcept nogil:
-    """Double.valueOf, Float.valueOf: blanks up to U+0020 around are no part of it."""
+    """Double.valueOf, Float.valueOf: surrounding characters up to U+0020 are trimmed."""
     cdef Units units
     cdef int32_t unit
     cdef char[128] short_text

@@ -1,4 +1,4 @@
-"""utf8: a Java String from UTF-8 and back, where Java and Python differ on bytes or text that is not valid."""
+"""utf8: UTF-8 to a Java String and back, with Java's treatment of bytes and strings that are not valid."""
 
 cdef str decode_utf8(bytes source)
 cdef bytes encode_utf8(str source)

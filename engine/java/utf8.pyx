@@ -1,8 +1,8 @@
-"""What new String(bytes, UTF_8) and String.getBytes(UTF_8) answer."""
+"""See utf8.pxd."""
 
 
 cdef str decode_utf8(bytes source):
-    """new String(source, UTF_8): Java replaces an encoded surrogate by one U+FFFD, Python by three."""
+    """new String(source, UTF_8): Java replaces an encoded surrogate with one U+FFFD, Python with three."""
     try:
         return source.decode("utf-8")
     except UnicodeDecodeError:
@@ -19,7 +19,7 @@ cdef str decode_utf8(bytes source):
 
 
 cdef bytes encode_utf8(str source):
-    """source.getBytes(UTF_8): two surrogates in a row are one character, a lone one is a question mark."""
+    """source.getBytes(UTF_8): a surrogate pair is one character, a lone surrogate becomes a question mark."""
     try:
         return source.encode("utf-8")
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""value: one property value with its Java type, read from Python and told as text; memory of an evaluation.
+"""value: a property value with its Java type, from Python objects and to text; the memory of an evaluation.
 
-Invariants: ``type`` says which payload member is valid; STRING, CHAR, BIG_DECIMAL and DECIMAL borrow what they are
-made of (the owner outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened
+Invariants: ``type`` determines which payload member is valid; STRING, CHAR, BIG_DECIMAL and DECIMAL borrow their bytes
+(the owner outlives the Value); an integer payload lies in the range of its type; FLOAT holds the widened
 double of a 32-bit float.
 
 Text is compared as Java compares it, by UTF-16 code units: a surrogate pair in a UCS2 text is its code point, and a
@@ -26,7 +26,7 @@ cdef enum JavaType:
     CHAR = 9
     BIG_DECIMAL = 10   # an integer beyond Long, literals only: equal and ordered only among its own kind
     OBJECT = 11        # list or map
-    DECIMAL = 12       # an exact decimal number of a column; no message property
+    DECIMAL = 12       # an exact decimal number of a column; not a type of message properties
 
 
 cdef enum Encoding:    # of STRING and CHAR; 1, 2, 4 are CPython's kinds
@@ -59,14 +59,14 @@ cdef enum Calculation:  # in the order of program's SUM .. MODULO
     REMAINDER_OF = 4
 
 
-cdef enum Rules:       # how a comparison treats text
-    EXACT_TYPES = 0          # activemq: text equals and orders only against text
-    # activemq with convert_string_expressions: text becomes the other side's type; if it cannot: FALSE
+cdef enum Rules:       # how a comparison treats strings
+    EXACT_TYPES = 0          # activemq: a string compares only with a string
+    # activemq with convert_string_expressions: a string is converted to the other side's type; on failure: FALSE
     CONVERT_TEXT = 1
-    CONVERT_OR_RAISE = 2     # rocketmq: the same; if it cannot: RAISED; text is ordered against text as doubles
+    CONVERT_OR_RAISE = 2     # rocketmq: the same; on failure: RAISED; two strings are ordered as doubles
 
 
-cdef enum Place:       # where a text is looked for
+cdef enum Place:       # of a string that is searched for
     ANYWHERE = 0
     AT_START = 1
     AT_END = 2
@@ -80,7 +80,7 @@ cdef enum Problem:     # why a rule RAISED
     NOT_A_NUMBER_TEXT
     NOT_COMPUTABLE
     NEGATED_BYTE_OR_SHORT
-    FUNCTION_FAILED        # the Python exception of the call says why
+    FUNCTION_FAILED        # the call raised a Python exception
     NO_MEMORY
 
 
@@ -96,13 +96,13 @@ cdef union Payload:
 cdef struct Value:
     uint8_t type       # JavaType
     uint8_t encoding   # Encoding; DECIMAL: bytes of its whole number
-    uint16_t reserved  # of packed messages: 1 where the value is a header, which one dialect does not have
+    uint16_t reserved  # of packed messages: 1 if the value is a header, which the dialect rocketmq does not have
     uint32_t length    # code units of the encoding (bytes for UTF8); DECIMAL: its scale, an int32
     Payload payload
 
 
-cdef struct Scratch:   # owns what is made during an evaluation; all zero before use, freed by free_scratch
-    void* blocks       # texts
+cdef struct Scratch:   # owns allocations of an evaluation; all zero before use, freed by free_scratch
+    void* blocks       # strings
     void* objects      # list of the Python objects that values borrow from, made on demand
     void* error        # the Python exception of FUNCTION_FAILED
     int problem        # Problem of the last RAISED
@@ -134,7 +134,7 @@ cdef extern from *:
     }
     #endif
     #define pyengine_ascii_data(text) ((const void *)((const PyASCIIObject *)(text) + 1))
-    /* memcmp of short texts, most of what is compared, without the call. */
+    /* memcmp == 0, inlined for short strings, which are the common case. */
     static inline int pyengine_same_bytes(const void *left, const void *right, size_t count) {
         const unsigned char *a = (const unsigned char *)left, *b = (const unsigned char *)right;
         uint64_t a8, b8, a9, b9;
@@ -224,7 +224,7 @@ cdef inline bint quick_calculate(int calculation, const Value* left, const Value
 
 
 cdef inline int64_t order_key(double value) noexcept nogil:
-    """An integer ordered as Double.compareTo orders: -0.0 below 0.0, every NaN equal and above all."""
+    """An integer in the order of Double.compareTo: -0.0 below 0.0, all NaN equal and above everything."""
     cdef int64_t bits
     if value != value:
         return <int64_t>0x7FF8000000000000
@@ -241,7 +241,7 @@ cdef inline int fail(int problem, Scratch* scratch) noexcept nogil:
 # Borrows from ``source``. Raises InvalidMessageError(field) for anything a message property cannot be. list, tuple and
 # dict are OBJECT only if ``objects``.
 cdef int read_value(object source, Value* into, object field, bint objects) except -1
-# The same, for the dialect whose properties are all text: anything but text becomes its Java text, held by ``scratch``.
+# The same for the dialect whose properties are all strings: other values become their Java text, owned by ``scratch``.
 cdef int read_text(object source, Value* into, object field, Scratch* scratch) except -1
 cdef object python_value(const Value* value)      # a Python object that read_value reads back to the same type
 

@@ -103,7 +103,7 @@ cdef int read_value(object source, Value* into, object field, bint objects) exce
     if quick_value(<PyObject*>source, into):
         return 1
     if isinstance(source, str):
-        # Asked of the object itself and of its type: what a class derived from str says of them may be anything.
+        # Asked of the object and of its type: a class derived from str may override either.
         if text_length(<PyObject*>source) > 0x7FFFFFFF:
             raise InvalidMessageError(field, "...", "text is longer than a Java string can be")
         read_text_object(source, into)
