@@ -9,7 +9,7 @@ from pyengine._engine.java.value cimport Value
 
 cdef tuple JAVA_NAMES       # JavaType -> its name in lower case
 
-# ``from_`` as a value of ``java_type``, borrowing from it. False: JMS has no such conversion, or the text is not one.
+# ``from_`` converted to ``java_type``; borrows from it. False: JMS has no such conversion, or the string is invalid.
 cdef bint convert(const Value* from_, int java_type, Value* into) noexcept nogil
 
 cdef int64_t integer_between(object value, int java_type, str field) except? -1    # a Python or numpy integer, in range

@@ -112,7 +112,7 @@ cdef object destination_text(object value, str field):
     if isinstance(value, str):
         text = str(value)
     elif isinstance(getattr(value, "name", None), str) and f"{getattr(value, 'kind', None)}://" in PREFIXES:
-        text = f"{value.kind}://{value.name}"  # what a session's create_queue and its siblings make
+        text = f"{value.kind}://{value.name}"  # a Destination, as a session's create_queue makes one
     else:
         raise InvalidMessageError(field, value, "not a destination", hint="give a str such as 'queue://A', or None")
     prefix = "queue://"
@@ -137,7 +137,7 @@ cdef object destination_text(object value, str field):
     return prefix + name
 
 
-# What java.lang.String.trim removes.
+# The characters that java.lang.String.trim removes.
 cdef str BLANKS = "".join([chr(code) for code in range(33)])
 
 
@@ -153,7 +153,7 @@ cdef object message_id_text(object value, str field):
     text_or_none(value, field)
     if value is None or value.startswith("ID:"):
         return value
-    # An id of ActiveMQ's own form ends in up to three numbers after colons; it is kept as it is.
+    # An id in ActiveMQ's own form ends in up to three numbers after colons; it is kept unchanged.
     head = str(value)
     for round in range(3):
         head, colon, last = head.rpartition(":")

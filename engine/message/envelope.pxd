@@ -1,6 +1,6 @@
-"""envelope: what a message carries besides its properties: the JMS headers, the body, and what dispatch needs to know.
+"""envelope: a message without its properties: the JMS headers, the body, and the fields that dispatch reads.
 
-Invariants: priority is 0..9; destinations are qualified; the text of ``_broker_path`` is None exactly when it is.
+Invariants: priority is 0..9; destinations are qualified; the text of ``_broker_path`` is None if and only if it is.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -9,7 +9,7 @@ from pyengine._engine.java.value cimport Value
 
 
 cpdef enum:
-    SMALLEST_SIZE = 1024         # minimumMessageSize where nothing else is said: bytes of a message besides its body
+    SMALLEST_SIZE = 1024         # default of minimumMessageSize: bytes of a message without its body
 
 
 cdef class Envelope:
@@ -23,15 +23,15 @@ cdef class Envelope:
     cdef int64_t _broker_in_time
     cdef int64_t _broker_out_time
     cdef int64_t _size                # bytes; 0: computed when asked
-    cdef public int64_t broker_sequence          # the place in the broker's order of messages; 0 before it was sent
+    cdef public int64_t broker_sequence          # position in the broker's order of messages; 0 before the send
 
     cdef int _destination_hidden      # characters of the qualified name that JMSDestination leaves out
     cdef int _original_hidden
     cdef int _reply_hidden
-    cdef object _destination          # qualified (queue://A) or None, as the other two
+    cdef object _destination          # qualified (queue://A) or None; so are the next two
     cdef object _original_destination
     cdef object _reply_to
-    cdef object _type                 # str or None, as all that follow
+    cdef object _type                 # str or None; so are all that follow
     cdef object _correlation_id
     cdef object _message_id
     cdef object _group_id
@@ -42,18 +42,18 @@ cdef class Envelope:
     cdef object _connection_id        # of the producer; noLocal compares it
     cdef object _target_consumer_id
     cdef object _body                 # str, bytes or None
-    cdef object _acknowledge          # of a received message: what tells the broker; not part of its value
+    cdef object _acknowledge          # of a received message: the callback that acknowledges it; not part of its value
 
-    cdef int put_header(self, int code, object name, object value) except -1    # as the broker's property setters do
+    cdef int put_header(self, int code, object name, object value) except -1    # converts as the property setters do
     cdef int set_redelivered(self, bint redelivered) except -1
     cdef int copy_headers(self, Envelope envelope) except -1       # the body too
     cdef int64_t size_in_bytes(self, int64_t smallest) except -1   # smallest: minimumMessageSize
     cpdef received(self, destination, int64_t sequence, int64_t now)
-    cdef inline int64_t expires(self) noexcept:                    # 0: never, as anything below
+    cdef inline int64_t expires(self) noexcept:                    # 0 or below: never
         return max(0, self._expiration)
 
 
 # The value of a header by its code; JMSXUserID without its property. False: it is null. Borrows from the envelope.
 cdef bint envelope_value(Envelope envelope, int header, Value* into) noexcept nogil
 
-cdef str header_attribute(int code)           # the attribute behind a header
+cdef str header_attribute(int code)           # the attribute of a header

@@ -54,7 +54,7 @@ import numpy
 
 from pyengine.errors import InvalidMessageError
 
-# The attribute behind each header that a mapping can set.
+# Header -> attribute, for the headers that a mapping can set.
 cdef dict ATTRIBUTES = {
     DESTINATION: "destination",
     REPLY_TO: "reply_to",
@@ -238,7 +238,7 @@ cdef class Envelope:
         return 0
 
     cpdef received(self, destination, int64_t sequence, int64_t now):
-        """The broker takes it: sets destination, broker_sequence and broker_in_time (ms) at once."""
+        """The broker receives it: sets destination, broker_sequence and broker_in_time (ms) in one call."""
         if destination != self._destination:
             self.destination = destination
         self.broker_sequence = sequence
@@ -262,7 +262,7 @@ cdef class Envelope:
 
     @property
     def original_destination(self):
-        """Where it was sent before a virtual destination or a dead letter queue took it; JMSDestination shows it."""
+        """The destination before a virtual destination or dead-letter queue changed it; JMSDestination shows it."""
         return self._original_destination
 
     @original_destination.setter
@@ -336,7 +336,7 @@ cdef class Envelope:
 
     @property
     def priority(self):
-        """0..9, default 4. Cut to 8 bits signed as the broker's setter does, then clamped: 300 is 9, 200 is 0."""
+        """0..9, default 4. Truncated to a signed byte as by the broker's setter, then clamped: 300 is 9, 200 is 0."""
         return self._priority
 
     @priority.setter
@@ -373,7 +373,7 @@ cdef class Envelope:
 
     @property
     def redelivered(self):
-        """JMSRedelivered: ``redelivery_counter`` > 0; setting it changes the counter to 1 or 0 if need be."""
+        """JMSRedelivered: ``redelivery_counter`` > 0; setting it changes the counter to 1 or 0 if they disagree."""
         return self._redelivery_counter > 0
 
     @redelivered.setter
@@ -400,7 +400,7 @@ cdef class Envelope:
 
     @property
     def group_sequence(self):
-        """JMSXGroupSeq: 0 if unset; 1 assigns the group anew, negative closes it."""
+        """JMSXGroupSeq: 0 if unset; 1 reassigns the group, a negative value closes it."""
         return self._group_sequence
 
     @group_sequence.setter
@@ -418,7 +418,7 @@ cdef class Envelope:
 
     @property
     def user_id(self):
-        """JMSXUserID as the broker sets it: text or None; without it selectors read the property of that name."""
+        """JMSXUserID as set by the broker: text or None; if it is None, selectors read the property of that name."""
         return self._user_id
 
     @user_id.setter
@@ -454,7 +454,7 @@ cdef class Envelope:
 
     @property
     def broker_path(self):
-        """Ids of the brokers it came through, a tuple of str, or None; JMSActiveMQBrokerPath is its text."""
+        """Ids of the brokers that forwarded it, a tuple of str, or None; JMSActiveMQBrokerPath is its text."""
         return self._broker_path
 
     @broker_path.setter
@@ -489,7 +489,7 @@ cdef class Envelope:
 
     @property
     def target_consumer_id(self):
-        """The only consumer that may get it: text or None."""
+        """The only consumer that may receive it: text or None."""
         return self._target_consumer_id
 
     @target_consumer_id.setter
@@ -498,9 +498,9 @@ cdef class Envelope:
 
     @property
     def size(self):
-        """Bytes the broker accounts for. Computed unless set: 1024, and two per character of a str body or the length
-        of a bytes body (Message.getSize before a network hop; property bytes count only once marshalled). None or
-        0 computes it again."""
+        """Bytes that the broker accounts for. Computed unless set: 1024, plus two for each character of a str body or
+        the length of a bytes body (Message.getSize before a network hop; properties count only once marshalled). None
+        or 0 computes it again."""
         return self.size_in_bytes(SMALLEST_SIZE)
 
     @size.setter

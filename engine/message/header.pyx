@@ -58,7 +58,7 @@ cdef bint is_persistent(object mode) except -1:
 
 
 cdef bint may_have_header(dict mapping) noexcept:
-    # A look at few names is quicker than to look up each header.
+    # Walking a few names is faster than looking up each header.
     cdef Py_ssize_t place = 0
     cdef PyObject* name
     if PyDict_Size(mapping) > 16:

@@ -1,4 +1,4 @@
-"""message: one message: its envelope and its typed properties, in slots a program reads without the GIL.
+"""message: one message: its envelope and its typed properties, in slots that a program reads without the GIL.
 
 Invariants: ``names[0 .. count)`` are owned, interned, exact, distinct str, none of them one that a setter turns into a
 header; ``values[i]`` borrows from ``owners[i]``, which is owned (NULL for numbers). A property that is None is absent.
@@ -19,7 +19,7 @@ cdef class Message(Envelope):
     cdef int capacity
 
     cdef int put(self, object name, object value, bint objects) except -1
-    cdef object own(self, str name)                     # a property that is no header, None if it is not there
+    cdef object own(self, str name)                     # a property, not a header; None if absent
     cdef int remove_at(self, int index) except -1
     cdef int reserve(self, int wanted) except -1
     cdef int put_all(self, object properties) except -1

@@ -43,9 +43,9 @@ cdef extern from "Python.h":
     Py_UCS4 PyUnicode_READ_CHAR(object text, Py_ssize_t index)
 
 cdef tuple HEADER_NAMES = tuple(fresh_headers())
-# Properties the scheduler reads: converted on the way in, never negative.
+# Properties of the scheduler: converted when set, never negative.
 cdef dict SCHEDULED = {"AMQ_SCHEDULED_DELAY": LONG, "AMQ_SCHEDULED_PERIOD": LONG, "AMQ_SCHEDULED_REPEAT": INT}
-# What the constructor takes besides ``properties``, with the value that a fresh message has.
+# Keyword arguments of the constructor -> value in a new message.
 cdef dict FRESH = {
     "body": None,
     "destination": None,
@@ -72,7 +72,7 @@ cdef dict FRESH = {
     "size": None,
 }
 cdef object interned(object name):
-    """``name`` as the one exact str that stands for it."""
+    """``name`` as an interned str of the exact type."""
     cdef PyObject* text
     if not isinstance(name, str) or not name:
         raise InvalidMessageError("property name", name, "not a name", hint="give a str that is not empty")
@@ -89,7 +89,7 @@ cdef object interned(object name):
 
 
 def rebuild(type kind, dict attributes, dict properties):
-    """A message from what ``__reduce__`` gives."""
+    """A message from the values of ``__reduce__``."""
     cdef Message message = <Message?>kind(None, **attributes)
     for name, value in properties.items():
         message.put(name, value, True)
@@ -101,9 +101,9 @@ cdef class Message(Envelope):
     """One message: the JMS headers and the typed properties (spec activemq 1.7).
 
     properties: a mapping of names to bool, int, float, str, None (absent), pyengine.Char or numpy scalars. An int is an
-    Integer if it fits 32 bits signed, else a Long; a float is a Double; numpy scalars keep their width. A name that the
-    broker's property setters turn into a header, such as JMSPriority, sets the header.
-    Keywords set the attributes of the same names, see there; an attribute not given is that of a fresh message.
+    Integer if it fits 32 bits signed, else a Long; a float is a Double; numpy scalars keep their width. A name whose
+    property setter sets a header, such as JMSPriority, sets that header.
+    Keywords set the attributes of the same names; an attribute that is not given has its value in a new message.
     Raises InvalidMessageError, which names the field, the value and what is accepted.
     """
 
@@ -134,7 +134,7 @@ cdef class Message(Envelope):
 
     @classmethod
     def from_mapping(cls, mapping):
-        """A message on which selectors answer as on the mapping: a header's key sets it, any other is a property."""
+        """A message that selectors evaluate as the mapping: keys of headers set these, others are properties."""
         cdef Message message = cls()
         if not isinstance(mapping, Mapping):
             raise TypeError(f"a message is made of a mapping of names to values, not {type(mapping).__name__!r}")
@@ -204,7 +204,7 @@ cdef class Message(Envelope):
         if read.type == OBJECT:
             value = frozen_copy(value, name, 0)
             read.payload.object = <void*>value
-        index = place_of(self, key)    # no code of the value's runs from here on
+        index = place_of(self, key)    # no code of the value's class runs from here on
         if read.type == NULL_VALUE:
             return self.remove_at(index) if index >= 0 else 0
         if index < 0:
@@ -236,7 +236,7 @@ cdef class Message(Envelope):
         cdef PyObject* name = self.names[index]
         cdef PyObject* owner = self.owners[index]
         cdef int last = self.count - 1
-        # The order of the others stays, as in a dict.
+        # The others keep their order, as in a dict.
         while index < last:
             self.names[index] = self.names[index + 1]
             self.owners[index] = self.owners[index + 1]
@@ -427,7 +427,7 @@ cdef class Message(Envelope):
 
     @property
     def property_names(self):
-        """The names of the properties, in the order they were first set; headers are not among them."""
+        """The names of the properties, without headers, in the order in which they were first set."""
         return tuple([<object>self.names[index] for index in range(self.count)])
 
     def clear_properties(self):
@@ -435,7 +435,7 @@ cdef class Message(Envelope):
         self.clear()
 
     def properties(self):
-        """name -> value of every property, as ``get_object_property`` gives it: setting them again keeps the types."""
+        """name -> value of every property, as from ``get_object_property``: setting them again keeps the types."""
         return {name: self.get_object_property(name) for name in self.property_names}
 
     def property_types(self):
@@ -477,9 +477,9 @@ cdef class Message(Envelope):
         return self.copy()
 
     def acknowledge(self):
-        """Say that a received message was dealt with: in a CLIENT_ACKNOWLEDGE session everything that the session has
-        delivered, in an INDIVIDUAL_ACKNOWLEDGE session this message. In other sessions, and for a message that was not
-        received, it does nothing. Raises IllegalStateError once the consumer is closed."""
+        """Acknowledge a received message: in a CLIENT_ACKNOWLEDGE session all messages that the session has delivered,
+        in an INDIVIDUAL_ACKNOWLEDGE session this one. It has no effect in other sessions and on a message that was not
+        received. Raises IllegalStateError if the consumer is closed."""
         if self._acknowledge is not None:
             self._acknowledge()
 
@@ -487,7 +487,7 @@ cdef class Message(Envelope):
         return rebuild, (type(self), self.attributes(), self.properties())
 
     def attributes(self):
-        """The attributes that differ from a fresh message's, as the constructor takes them."""
+        """The attributes that differ from those of a new message, as keyword arguments of the constructor."""
         cdef dict found = {}
         for name, fresh in FRESH.items():
             value = getattr(self, name) if name != "size" else (self._size or None)

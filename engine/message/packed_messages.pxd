@@ -1,9 +1,9 @@
 """packed_messages: many messages as rows of native slots that own their text, so that programs run over them without
 the GIL.
 
-Invariants: ``values[row * width + slot]`` is names[slot] of that row; texts lie in ``texts``, lists and maps in
-``objects``, equal texts once; names are interned str, each once; nothing changes after construction but ``columns``,
-which says some of it again.
+Invariants: ``values[row * width + slot]`` is names[slot] of that row; strings lie in ``texts``, equal ones once,
+lists and maps in ``objects``; names are interned str, each once; nothing changes after construction except ``columns``,
+which caches some slots as columns.
 """
 
 from pyengine._engine.message.message cimport Message
@@ -21,12 +21,12 @@ cdef class PackedMessages:
     cdef readonly Py_ssize_t rows
     cdef readonly int width               # slots a row
     cdef readonly tuple names             # slot -> property or header name
-    cdef readonly bint complete           # what has no slot is absent, or a fresh header
-    cdef frozenset fresh                  # headers that are those of a fresh message in every row
+    cdef readonly bint complete           # a name without a slot is absent, or a header with its value in a new message
+    cdef frozenset fresh                  # headers that have their value in a new message in every row
     cdef list objects
     cdef tuple bodies                     # row -> body for XPATH; None: no row has one
     cdef dict slots                       # name -> slot
-    cdef object columns                   # packed_columns: the slots that are columns by now; None
+    cdef object columns                   # packed_columns: slots that have been made columns; None
 
     cdef int slot_of(self, str name) except -2                # -1: it has none
     cdef bint knows(self, str name, bint every_text)

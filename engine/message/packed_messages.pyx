@@ -33,7 +33,7 @@ cdef inline size_t text_bytes_of(const Value* value) noexcept nogil:
 
 
 cdef inline size_t text_size(const Value* value) noexcept nogil:
-    """Room of a text: aligned, and never nothing, so that no two texts have one place."""
+    """Bytes reserved for a string: aligned, at least one, so that no two strings have the same address."""
     return max(text_bytes_of(value) + TEXT_ALIGNMENT - 1, <size_t>TEXT_ALIGNMENT) & ~<size_t>(TEXT_ALIGNMENT - 1)
 
 
@@ -42,7 +42,7 @@ cdef object text_key(const Value* value):
 
 
 cdef bint is_fresh(Message message, str name, int code):
-    """Whether a header is that of a fresh message."""
+    """Whether a header has its value in a new message."""
     cdef Value found
     cdef Value fresh
     cdef Scratch scratch
@@ -54,7 +54,7 @@ cdef bint is_fresh(Message message, str name, int code):
 
 
 cdef frozenset fresh_names(list sources):
-    """The headers that are fresh in every message."""
+    """The headers that have their value in a new message, in all messages."""
     cdef dict left = {name: header_code(name) for name in fresh_headers()}
     for source in sources:
         if isinstance(source, Message):
@@ -67,7 +67,7 @@ cdef frozenset fresh_names(list sources):
 
 
 cdef tuple names_in(list sources, frozenset fresh):
-    """Every property name, as first met, and every header that is not fresh somewhere."""
+    """Property names in order of first occurrence, and headers that differ from a new message in some row."""
     cdef dict found = {}
     cdef dict headers = fresh_headers()
     for source in sources:
@@ -84,7 +84,7 @@ cdef tuple names_in(list sources, frozenset fresh):
 
 
 def rebuild(tuple names, bint complete, list rows, tuple bodies, frozenset fresh):
-    """Packed messages from what ``__reduce__`` gives."""
+    """Packed messages from the values of ``__reduce__``."""
     cdef PackedMessages packed = PackedMessages.__new__(PackedMessages, (), names)
     packed.complete = complete
     packed.bodies = bodies
@@ -96,10 +96,10 @@ def rebuild(tuple names, bint complete, list rows, tuple bodies, frozenset fresh
 cdef class PackedMessages:
     """Messages packed for selectors: a copy of the named properties and headers in native memory; immutable.
 
-    messages: an iterable of Message and mappings (headers by name; a missing one is that of a fresh message).
+    messages: an iterable of Message and mappings (headers by name; a missing one has its value in a new message).
     names: properties and headers to keep, without repetition. None keeps every property that occurs and every header
-    that is not fresh in some message. A selector that reads a name not kept raises MissingColumnError, but for a header
-    that is fresh in every message.
+    that differs from a new message in some row. A selector that reads another name raises
+    MissingColumnError, except for a header that has its value in a new message in all of them.
     Raises InvalidMessageError for a value that no message property can have.
     """
 
@@ -144,7 +144,7 @@ cdef class PackedMessages:
         return self.fill(sources, objects)
 
     cdef bint knows(self, str name, bint every_text):
-        """Whether the value of a name that has no slot is known: absent, or that of a fresh message."""
+        """Whether the value of a name without a slot is known: absent, or that of a new message."""
         if self.complete:
             return True
         return not every_text and name in self.fresh
@@ -153,7 +153,7 @@ cdef class PackedMessages:
         cdef list held = []
         cdef list codes = [header_code(name) for name in self.names]
         cdef Py_ssize_t index
-        # The messages last: what is read of them borrows, and a mapping may run code that changes them.
+        # Messages last: their values are borrowed, and reading a mapping may run code that changes them.
         for index in range(len(sources)):
             if not isinstance(sources[index], Message):
                 self.fill_mapping(self.values + index * self.width, sources[index], codes, objects, held)
@@ -191,14 +191,14 @@ cdef class PackedMessages:
         return 0
 
     cdef int keep_object(self, Value* value, str name) except -1:
-        """A list or map becomes a copy that is held here."""
+        """A list or map is copied; the copy is owned here."""
         if value.type == OBJECT:
             self.objects.append(frozen_copy(<object>value.payload.object, name, 0))
             value.payload.object = <void*>self.objects[len(self.objects) - 1]
         return 0
 
     cdef int own_texts(self) except -1:
-        """Copy every text into memory of this object, equal ones once."""
+        """Copy every string into memory of this object, equal ones once."""
         cdef Py_ssize_t index
         cdef Value* value
         cdef dict places = {}
@@ -233,7 +233,7 @@ cdef class PackedMessages:
 
     @property
     def nbytes(self):
-        """Bytes of native memory: 16 a value, and the texts; without the columns that selectors have asked for."""
+        """Bytes of native memory: 16 for each value, and the strings; without cached columns."""
         return self.rows * self.width * sizeof(Value) + self.text_bytes
 
     def row(self, Py_ssize_t index):
