@@ -1,13 +1,14 @@
-"""ast: a parsed selector as Terms, each with its place in the text.
+"""ast: a parsed selector as a tree of Terms, each with its position in the text.
 
-Surface forms are kept (``<>`` is not yet NOT(=)); the program lowers them. Brackets and unary plus leave no Term.
+Operators are kept as written (``<>`` is not yet NOT(=)); the compiler lowers them. Parentheses and unary plus have no
+Term.
 AND and OR are n-ary as in the broker: ``(a OR b) OR c`` and ``a OR b OR c`` are one OR of three, ``a OR (b OR c)`` is
 not.
 
 Depth: a Term's ``height`` is at most HEIGHT_LIMIT, counted as after lowering: ``<>``, BETWEEN, NOT BETWEEN, NOT LIKE
 and IS NOT NULL count two, everything else one. Each step of ``a + b + c ..`` or ``a = b = c ..`` deepens by one; AND
-and OR chains do not. A recursion over a Tree or its lowered form may rely on it: 512 bytes a level fit on a stack of
-256 KiB.
+and OR chains do not. A recursion over a Tree or its lowered form may rely on this limit: with 512 bytes a level it fits
+on a stack of 256 KiB.
 """
 
 
@@ -41,7 +42,7 @@ cpdef enum TermKind:
     DIVIDE
     REMAINDER
     NEGATE          # terms: 1
-    CAST            # terms: a bare property standing where a boolean must stand
+    CAST            # terms: a bare property in a boolean position
     FUNCTION        # value: name; terms: arguments
     XPATH           # value: text
     XQUERY          # value: text
@@ -70,9 +71,9 @@ cdef class Tree:
     cdef readonly int end           # rocketmq: where the ignored rest of the text starts; len(text): none
 
 
-# Makers; ``height`` is set, the limit is the parser's to enforce.
+# Constructors; they set ``height``, and the parser enforces the limit.
 cdef Term leaf(int kind, int position, int java_type, object value)
 cdef Term unary(int kind, int position, object value, Term operand)
 cdef Term binary(int kind, Term left, Term right)
 cdef Term several(int kind, list operands)          # AND, OR, BETWEEN, functions: one operand or more
-cdef bint is_boolean(Term term) except -1           # held for a condition by the real parser; a bare property is not
+cdef bint is_boolean(Term term) except -1           # a condition to the real parser; a bare property is not

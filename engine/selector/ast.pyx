@@ -10,7 +10,7 @@ cdef tuple NONE = ()
 @cython.freelist(64)
 @cython.no_gc           # built bottom up and never changed: no cycle can pass through it
 cdef class Term:
-    """One node of a Tree. Belongs to its Tree: pickle that, or its text."""
+    """One node of a Tree. It belongs to its Tree: pickle that, or the text."""
 
     def __init__(self, *args, **kwargs):
         raise TypeError("Terms are made by parse()")
@@ -84,7 +84,7 @@ cdef Term several(int kind, list operands):
 
 
 cdef bint is_boolean(Term term) except -1:
-    """Whether the real parser holds ``term`` for a boolean expression (spec activemq 1.4); a bare property is none."""
+    """Whether the real parser treats ``term`` as a boolean expression (spec activemq 1.4); a bare property is not."""
     if term.kind == LITERAL:
         return term.java_type == BOOLEAN or term.java_type == NULL_VALUE
     if term.kind == FUNCTION:

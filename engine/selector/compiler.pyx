@@ -35,7 +35,7 @@ cdef extern from *:
 
 
 cdef class Lowering:
-    """One compilation: grows the program's nodes."""
+    """One compilation: appends to the program's nodes."""
     cdef Program program
     cdef dict slots            # name -> slot
     cdef dict properties       # name -> node
@@ -84,7 +84,7 @@ cdef class Lowering:
         return program.size - 1
 
     cdef int own_raising(self, const Node* node) except -1:
-        """can_raise of the operation itself, whatever its operands do."""
+        """can_raise of the operation itself, without its operands."""
         cdef const Node* nodes = self.program.nodes
         cdef const Node* left
         cdef const Node* right
@@ -130,7 +130,7 @@ cdef class Lowering:
         return node
 
     cdef int text(self, str source, Value* into) except -1:
-        """A text constant as UTF8."""
+        """A string constant as UTF8."""
         cdef bytes encoded = PyUnicode_AsUTF8String(source) if is_ascii_text(<PyObject*>source) else utf8_of(source)
         self.program.owned.append(encoded)
         into.type = STRING
@@ -140,7 +140,7 @@ cdef class Lowering:
         return 0
 
     cdef int take_texts(self, int node, object sources) except -1:
-        """Distinct text constants in UTF-16 order, as the node's."""
+        """Set the node's texts: distinct string constants in UTF-16 order."""
         cdef set distinct = set(sources)
         cdef list ordered
         cdef Value* values
@@ -252,7 +252,7 @@ cdef class Lowering:
         return needle
 
     cdef int minus(self, tuple below) except -1:
-        """A negated number literal is a constant; anything else is negated on the message."""
+        """A negated number literal is a constant; other operands are negated at run time."""
         cdef Node* operand = &self.program.nodes[<int>below[0]]
         cdef int java_type = operand.constant.type
         cdef Value negated
@@ -286,7 +286,7 @@ cdef class Lowering:
         return node
 
     cdef int finish(self) except -1:
-        """Names, and what a message without them has."""
+        """Set the program's names, and their values in a message without them."""
         cdef Program program = self.program
         cdef int i
         program.names = tuple(self.slots)

@@ -1,4 +1,4 @@
-"""constant_bounds: which numbers stand in a relation to a constant, as an interval of keys, found by asking
+"""constant_bounds: the numbers that satisfy a comparison with a constant, as an interval of keys, found by calling
 comparison.compare.
 
 A key is a long itself, or (``real``) value.order_key of a double.
@@ -9,5 +9,5 @@ from libc.stdint cimport int64_t
 from pyengine._engine.java.value cimport Value
 
 
-# The keys in [low, high] that stand in the relation to the constant, again an interval; low > high for none.
+# The keys in [low, high] that satisfy the comparison with the constant: an interval, low > high for none.
 cdef void narrow_keys(int64_t* low, int64_t* high, int relation, const Value* constant, bint real) noexcept nogil

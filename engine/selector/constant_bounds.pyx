@@ -33,7 +33,7 @@ cdef bint accepts(int relation, const Value* constant, bint real, int64_t key) n
 
 
 cdef int64_t edge_of(int relation, const Value* constant, bint real, int64_t inside, int64_t outside) noexcept nogil:
-    """The last accepted key on the way from ``inside``, which is accepted, to ``outside``."""
+    """The last accepted key between ``inside``, which is accepted, and ``outside``, which is not."""
     cdef int64_t step = 1 if inside < outside else -1
     cdef int64_t middle
     cdef int64_t guess = 0
@@ -49,7 +49,7 @@ cdef int64_t edge_of(int relation, const Value* constant, bint real, int64_t ins
         guess = constant.payload.integer
     elif -1e15 < near < 1e15:
         guess = <int64_t>near
-    # The edge is at the constant or beside it, nearly always; the search below is right wherever it is.
+    # The edge is nearly always at the constant or next to it; the binary search below finds it anywhere.
     for i in range(-1, 2):
         middle = guess + i
         if min(inside, outside) < middle < max(inside, outside) and accepts(relation, constant, real, middle):

@@ -74,8 +74,8 @@ cpdef object call(str name, tuple arguments):
     bits), numpy.int64, numpy.float32, float, str, Char, list, dict, None for null. The answer is one of these too.
     INLIST: whether an element equals the candidate, Java type included. REGEX: Matcher.find; null is False. REPLACE:
     String.replaceAll. SPLIT: String.split. MAKELIST: the arguments.
-    Raises SelectorEvaluationError, whose ``text`` is empty, where the broker throws, and for regular expressions that
-    cannot be evaluated as Java does (docs/selectors.md).
+    Raises SelectorEvaluationError with an empty ``text`` if the broker throws, and for regular expressions that cannot
+    be evaluated as in Java (docs/selectors.md).
     """
     if name == "INLIST":
         return in_list(arguments)

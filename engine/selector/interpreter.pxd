@@ -1,11 +1,8 @@
-"""interpreter: nodes asked for their truth or value on one row, with the broker's three-valued logic as it is
-implemented.
+"""interpreter: the truth or value of a node on one row, with the broker's three-valued logic as it is implemented.
 
-Rules: spec activemq 1.8, rocketmq 8.3. AND and OR under evaluate() stop at a definite answer only; under matches() AND
-stops
-at the first child that is not TRUE. Both are visible through the errors of children not reached. Recursion is as deep
-as
-the tree (tree.HEIGHT_LIMIT).
+Rules: spec activemq 1.8, rocketmq 8.3. Under evaluate() AND and OR stop at a definite answer only; under matches() AND
+stops at the first child that is not TRUE. The errors of children that are not reached make both visible. The recursion
+is as deep as the tree (ast.HEIGHT_LIMIT).
 """
 
 from libc.stdint cimport int32_t

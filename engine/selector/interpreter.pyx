@@ -83,7 +83,7 @@ cdef int compared(const Row* row, const Node* node) noexcept nogil:
 
 
 cdef int tested(const Row* row, const Node* node) noexcept nogil:
-    """The tests of one value."""
+    """The tests of one operand: IS NULL, IN, LIKE and RocketMQ's tests of strings."""
     cdef Value value
     cdef int operation = node.operation
     if CONTAINS_TEXT <= operation <= ENDS_WITH_TEXT and node.texts[0].length == 0:

@@ -3,4 +3,4 @@
 from pyengine._engine.selector.program cimport Program
 
 
-cdef int lay_leaves(Program program) except -1       # the program's nodes, names, defaults and headers are complete
+cdef int lay_leaves(Program program) except -1       # requires complete nodes, names, defaults and headers

@@ -20,12 +20,12 @@ from pyengine._engine.java.value cimport (
 
 
 cdef class Leaves:
-    """One laying out: the program's leaves, from the last to the first."""
+    """Builds the program's leaves, from the last to the first."""
     cdef Program program
     cdef int leaf_room
 
     cdef int add_leaf(self, int kind, int node, int on_true, int on_false, int on_unknown) except -1:
-        """A leaf in front of those made so far; indexes count from the last leaf until ``finish``."""
+        """Prepend a leaf; until ``finish`` indexes count from the last leaf."""
         cdef Program program = self.program
         cdef Leaf* leaf
         cdef void* grown
@@ -64,10 +64,10 @@ cdef class Leaves:
         return False
 
     cdef int jump(self, int node, int on_true, int on_false, int on_unknown, bint matching) except -10:
-        """The leaf at which to start for ``node``'s truth to end at one of the three targets.
+        """Lay ``node`` out; returns the leaf to start at, from which its truth leads to one of the three targets.
 
-        matching: as matches() asks, which takes unknown for false at once; else as evaluate() does, which goes on for
-        the errors that may follow. on_unknown is on_true or on_false, but for a REST.
+        matching: as in matches(), which treats unknown as false at once; otherwise as in evaluate(), which goes on
+        because later operands may raise. on_unknown is on_true or on_false, except for a REST.
         """
         cdef Node* nodes = self.program.nodes
         cdef int operation = nodes[node].operation
@@ -120,7 +120,7 @@ cdef class Leaves:
         return constant_type == INT or constant_type == LONG or constant_type == DOUBLE
 
     cdef bint fuses(self, int first, int second) noexcept:
-        """Two comparisons of one slot with numbers, of which the second raises nothing that the first does not."""
+        """Two comparisons of one slot with numbers; the second raises only if the first does."""
         return (
             self.against_number(first)
             and self.against_number(second)
@@ -147,7 +147,7 @@ cdef class Leaves:
         return at
 
     cdef int single(self, int node, int on_true, int on_false, int on_unknown) except -10:
-        """A leaf for a node that is no AND, OR, NOT."""
+        """A leaf for a node that is not AND, OR or NOT."""
         cdef Node* nodes = self.program.nodes
         cdef int operation = nodes[node].operation
         cdef int left = self.child(node, 0) if nodes[node].count else -1
@@ -199,7 +199,7 @@ cdef class Leaves:
         return self.general(GENERAL, node, 0, on_true, on_false, on_unknown)
 
     cdef int arithmetic(self, int node, int on_true, int on_false, int on_unknown) except -10:
-        """A comparison of numbers that are computed; GENERAL where they are more than numbers."""
+        """A comparison of computed numbers; GENERAL if operands may be other than numbers."""
         cdef int at = self.general(GENERAL, node, 0, on_true, on_false, on_unknown)
         cdef Node* nodes = self.program.nodes
         cdef list order = []
@@ -228,8 +228,8 @@ cdef class Leaves:
         return at
 
     cdef int stack_order(self, int node, int below, list order) except -1:
-        """Append the nodes of an expression in the order of a stack machine; returns the height it needs above the
-        ``below`` values that lie there, or 0 if it is not numbers alone or too high.
+        """Append an expression's nodes in postfix order; returns the stack height that it needs above the ``below``
+        values on the stack, or 0 if it is not purely numeric or needs too much.
         """
         cdef const Node* here = &self.program.nodes[node]
         cdef int height = 1
@@ -273,7 +273,7 @@ cdef class Leaves:
         return 0
 
     cdef Value* narrow_texts(self, const Value* texts, int count) except NULL:
-        """The same texts, LATIN1 where they can be."""
+        """The same strings, as LATIN1 if possible."""
         cdef Value* values = <Value*>self.program.take(count * sizeof(Value))
         cdef bytes encoded
         cdef int i
@@ -292,7 +292,7 @@ cdef class Leaves:
         return values
 
     cdef int finish(self) except -1:
-        """Turns the leaves round, so that jumps go forward, and fills in how they find their slots."""
+        """Reverse the leaves, so that jumps go forward, and set how they find their slots."""
         cdef Program program = self.program
         cdef Leaf* leaf
         cdef Leaf swapped
@@ -320,7 +320,7 @@ cdef class Leaves:
         return 0
 
     cdef int bind(self, Access* access) except -1:
-        """Fill in how a slot is found."""
+        """Set how a slot is found in a message."""
         access.place = NO_SLOT
         access.pause = 1
         if access.slot >= 0:
@@ -332,7 +332,7 @@ cdef class Leaves:
 
 
 cdef bint is_ascii(const Value* text) noexcept nogil:
-    """Whether a text in UTF8 is the same in LATIN1."""
+    """Whether a UTF8 string has the same bytes in LATIN1."""
     cdef uint32_t i
     for i in range(text.length):
         if (<const uint8_t*>text.payload.text)[i] >= 128:
@@ -341,7 +341,7 @@ cdef bint is_ascii(const Value* text) noexcept nogil:
 
 
 cdef bint is_prefix(const Pattern* pattern) noexcept nogil:
-    """A text, all of it below 128, and then %."""
+    """Whether the pattern is an ASCII string followed by %."""
     return pattern.plain and pattern.count == 1 and not pattern.open_start and pattern.open_end
 
 

@@ -1,10 +1,10 @@
 """lexer: selector text -> tokens, one at a time; spec activemq 1.2, rocketmq 8.2.
 
-Longest match, as the brokers' generated scanners do it; white space and comments are skipped. The two dialects differ
+Longest match, as in the brokers' generated scanners; white space and comments are skipped. The two dialects differ
 in their reserved words, in the operators ``* / %`` and in hexadecimal and octal numbers (activemq only).
 
 Invariants: ``start <= end <= length``; a token's characters are ``text[start:end]``; advance() moves strictly forward
-until END and costs time in proportion to what it passes, whatever the text.
+until END, in time linear in the characters that it passes.
 """
 
 from libc.stdint cimport uint32_t
@@ -32,7 +32,7 @@ cdef enum TokenKind:
     OPEN
     CLOSE
     COMMA
-    # Reserved words last: kind >= WORD_NOT tells them.
+    # Reserved words come last: kind >= WORD_NOT.
     WORD_NOT
     WORD_AND
     WORD_OR
@@ -65,12 +65,12 @@ cdef class Lexer:
     cdef int width          # bytes a character: 1, 2, 4
     cdef int length
     cdef int position       # next character
-    cdef int newline        # where the next line end is, if it is not before position; length: there is none
+    cdef int newline        # position of the next line end, valid if not before ``position``; length: there is none
     cdef int advance(self, Token* token) except -1
     cdef str quoted(self, Token* token)     # value of a QUOTED token
     cdef uint32_t at(self, Py_ssize_t index) noexcept
-    cdef int refuse(self, Py_ssize_t position) except -1    # raises for the character that starts no token
-    cdef str usual_mistake(self, Token* token)  # what to write instead of a token that cannot stand there; or ""
+    cdef int refuse(self, Py_ssize_t position) except -1    # raises: no token starts with this character
+    cdef str usual_mistake(self, Token* token)  # advice for a token that is not legal there; or ""
     cdef int _word(self, Token* token) noexcept
     cdef int _number(self, Token* token) noexcept
     cdef int _quoted(self, Token* token) except -1

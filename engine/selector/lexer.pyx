@@ -14,7 +14,7 @@ cdef struct Reserved:
 
 
 cdef Reserved[16] RESERVED
-cdef int[2][11] SLICE   # by length: which part of RESERVED may hold a word of that length
+cdef int[2][11] SLICE   # length of a word -> range of RESERVED that may hold it
 
 
 cdef uint64_t head_of(bytes word) noexcept:
@@ -57,7 +57,7 @@ cdef inline bint is_name_start(uint32_t character) noexcept:
 
 
 cdef class Lexer:
-    """The tokens of ``text`` from ``start`` on. Lives for one parse; it cannot be pickled."""
+    """The tokens of ``text`` from ``start`` on. It lives for one parse and cannot be pickled."""
 
     def __init__(self, str text not None, bint activemq, int start = 0):
         if len(text) > 0x7FFFFFF0:
@@ -130,7 +130,7 @@ cdef class Lexer:
                 token.kind = FLOATING
                 token.end = self._exponent(self._digits(start + 1))
             elif character == c"/" and following == c"*":
-                # Unterminated, it is / and * for ActiveMQ, which no selector can hold in a row.
+                # Unterminated, it is / and * in ActiveMQ; no selector has these two in sequence.
                 if not self._block_comment():
                     return self.refuse(start)
                 continue
@@ -229,7 +229,7 @@ cdef class Lexer:
 
     cdef int _quoted(self, Token* token) except -1:
         cdef int end = token.start + 1
-        cdef int closable = 0       # where the text ends if its last doubled quote is two single ones
+        cdef int closable = 0       # end of the string if its last doubled quote is read as two single ones
         cdef uint32_t character
         while end < self.length:
             character = <uint32_t>PyUnicode_READ(self.width, <void*>self.data, end)
@@ -246,7 +246,7 @@ cdef class Lexer:
             elif 0xD800 <= character <= 0xDFFF:
                 token.awkward = True
         if closable and not self.activemq:
-            # What matters only in RocketMQ's ignored rest: there the text that never ends is one token further.
+            # Matters only in RocketMQ's ignored rest: there an unterminated string is one token later.
             token.kind = QUOTED
             token.end = closable
             self.position = closable
@@ -257,7 +257,7 @@ cdef class Lexer:
         )
 
     cdef bint _line_comment(self) noexcept:
-        """Skips ``--`` to the end of its line; False when no line end follows, then these are two minus signs."""
+        """Skip ``--`` to the end of its line; False if no line end follows: then these are two minus signs."""
         cdef int end = self.newline
         if end < self.position:
             end = self.position
@@ -281,7 +281,7 @@ cdef class Lexer:
     cdef str quoted(self, Token* token):
         cdef str value = PyUnicode_Substring(self.text, token.start + 1, token.end - 1)
         if token.awkward:
-            # Java texts are UTF-16: two surrogates in a row are one character.
+            # Java strings are UTF-16: a surrogate pair is one character.
             value = value.replace("''", "'").encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
         return value
 

@@ -1,11 +1,9 @@
-"""like: a LIKE pattern compiled once, matched in time linear in the text, on every encoding; a segment of more than 64
-elements with ``_`` among them takes elements / 64 times as long.
+"""like: a LIKE pattern, compiled once and matched in time linear in the string, on every encoding; a segment of more
+than 64 elements with ``_`` takes elements / 64 times as long.
 
 Invariants: a pattern is ``count`` segments between runs of ``%``; an element is a code point or ANY_ONE; the first
-segment
-is bound to the start of the text unless ``open_start``, the last one to its end unless ``open_end``; segments between
-are
-not empty. ``_`` is one code point; a surrogate pair is one.
+segment is anchored at the start of the string unless ``open_start``, the last one at its end unless ``open_end``;
+segments between them are not empty. ``_`` is one code point; a surrogate pair is one.
 """
 
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
@@ -22,19 +20,19 @@ cdef struct Segment:
     uint8_t* bytes             # of a plain pattern: the elements
     int count
     int words                  # of 64 bits for ``count`` bits
-    uint64_t* masks            # by character class, ``words`` each: where in the segment the class may stand
-    # Instead of masks in a long segment without ANY_ONE: by element, the length of the longest border (Knuth, Morris,
-    # Pratt) of what ends with it.
+    uint64_t* masks            # by character class, ``words`` each: positions in the segment that accept the class
+    # Instead of masks, for a long segment without ANY_ONE: element -> length of the longest border of the prefix that
+    # ends with it (Knuth, Morris, Pratt).
     int* borders
 
 
 cdef struct Pattern:
     Segment* segments
     int count
-    int least                  # elements of all segments: no shorter text matches
+    int least                  # elements of all segments: a shorter string does not match
     uint8_t open_start
     uint8_t open_end
-    uint8_t plain              # no ANY_ONE and every code point below 128: bytes of LATIN1 and UTF8 decide
+    uint8_t plain              # no ANY_ONE and only ASCII: bytes of LATIN1 and UTF8 are compared
     int classes                # one for each distinct code point of the pattern, one for all others (the last)
     int high_count
     uint32_t* high             # distinct code points above 255, ascending; their classes follow those of ``low``
@@ -42,7 +40,7 @@ cdef struct Pattern:
     uint16_t[256] low          # class of a code point below 256
 
 
-# Owned by the caller. Raises ValueError where the real compiler of patterns refuses (an escape below U+0010 doubled).
+# Owned by the caller. Raises ValueError if the real class refuses the pattern (a doubled escape below U+0010).
 cdef Pattern* compile_pattern(str pattern, object escape) except NULL
 cdef void free_pattern(Pattern* pattern) noexcept nogil
 cdef bint pattern_matches(const Pattern* pattern, const Value* text) noexcept nogil      # text: a STRING

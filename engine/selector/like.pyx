@@ -26,7 +26,7 @@ cdef inline uint32_t stored_point(const Value* text, uint32_t at) noexcept nogil
 
 
 cdef uint32_t next_point(Points* points) noexcept nogil:
-    """The next code point; the caller knows that there is one."""
+    """The next code point; the caller ensures that there is one."""
     cdef const Value* text = points.text
     cdef const uint8_t* bytes_
     cdef uint32_t point, low
@@ -95,7 +95,7 @@ cdef int class_of(const Pattern* pattern, uint32_t point) noexcept nogil:
 
 
 cdef bint stands_here(const Segment* segment, Points* points) noexcept nogil:
-    """The segment matches from here; the text is long enough."""
+    """Whether the segment matches at this position; the string is long enough."""
     cdef int i
     cdef uint32_t point
     for i in range(segment.count):
@@ -106,9 +106,9 @@ cdef bint stands_here(const Segment* segment, Points* points) noexcept nogil:
 
 
 cdef uint32_t find_short(const Pattern* pattern, const Segment* segment, Points* points, uint32_t left) noexcept nogil:
-    """Reads on until the segment has passed, at most ``left`` points: how many were read, or 0 for not found.
+    """Search for the segment within ``left`` code points (Shift-And); returns how many were read, 0 if not found.
 
-    Bit i of the state says that the last i + 1 points match the first i + 1 elements.
+    Bit i of the state: the last i + 1 points match the first i + 1 elements.
     """
     cdef uint64_t state = 0
     cdef uint64_t found = <uint64_t>1 << (segment.count - 1)
@@ -144,7 +144,7 @@ cdef uint32_t find_long(
 
 
 cdef uint32_t find_exact(const Segment* segment, Points* points, uint32_t left) noexcept nogil:
-    """The same by Knuth, Morris and Pratt, for a segment without ANY_ONE."""
+    """The same by the algorithm of Knuth, Morris and Pratt, for a segment without ANY_ONE."""
     cdef uint32_t read = 0, point
     cdef int matched = 0
     while read < left:
@@ -159,7 +159,7 @@ cdef uint32_t find_exact(const Segment* segment, Points* points, uint32_t left) 
 
 
 cdef uint32_t find_slowly(const Segment* segment, Points* points, uint32_t left) noexcept nogil:
-    """The same without memory of its own."""
+    """The same without allocating memory."""
     cdef Points start
     cdef Points end
     cdef uint32_t read = 0
@@ -289,8 +289,8 @@ cdef bint pattern_matches(const Pattern* pattern, const Value* text) noexcept no
 cdef list elements_of(str pattern, object escape):
     """Code points, -1 for _, and None for %.
 
-    An escaped unit reaches the real regular expression as backslash, x and its hexadecimal digits without padding, of
-    which that language takes two: U+0100 becomes U+0010 and the text "0".
+    The real class writes an escaped unit into its regular expression as backslash, x and unpadded hexadecimal digits,
+    of which the expression reads two: U+0100 becomes U+0010 and the string "0".
     """
     cdef list units = list(
         pattern.encode() if pattern.isascii() else memoryview(pattern.encode("utf-16-le", "surrogatepass")).cast("H")

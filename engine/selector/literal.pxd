@@ -1,6 +1,6 @@
 """literal: a number in a selector -> its Java type and value; spec activemq 1.6, rocketmq 8.2.
 
-A minus sign is never part of it. Beyond Long only activemq's decimals go on, as BIG_DECIMAL with a Python int.
+A minus sign is not part of it. Beyond Long only decimals of activemq are legal, as BIG_DECIMAL with a Python int.
 """
 
 from pyengine._engine.selector.lexer cimport Lexer, Token

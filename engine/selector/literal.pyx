@@ -8,7 +8,7 @@ from pyengine._engine.java.value cimport BIG_DECIMAL, DOUBLE, INT, LONG
 from pyengine.errors import InvalidSelectorError
 
 cdef enum:
-    DIGIT_LIMIT = 4300      # CPython's own, for turning digits into an int
+    DIGIT_LIMIT = 4300      # CPython's default limit for converting digits to int
 
 
 cdef object floating(Lexer lexer, Token* token):
@@ -50,7 +50,7 @@ cdef object number(Lexer lexer, Token* token, int* java_type):
             hint="write it with a decimal point" if kind == DECIMAL else "write it as a decimal",
         )
     if -0x80000000 <= value <= 0x7FFFFFFF:
-        # Beyond Long the broker looks at the low 64 bits alone, so 18446744073709551617 is the Integer 1.
+        # Beyond Long the broker reads the low 64 bits only, so 18446744073709551617 is the Integer 1.
         java_type[0] = INT
         return value
     if not beyond:

@@ -23,22 +23,22 @@ from pyengine.errors import InvalidSelectorError, did_you_mean
 cdef enum FrameKind:
     BRACKET
     ARGUMENTS       # of a function, until ")"
-    PREFIX          # - NOT; + leaves nothing behind
+    PREFIX          # - NOT; + has no frame
     BINARY
     SEVERAL         # AND, OR
     LOW             # BETWEEN, before its AND
     HIGH            # BETWEEN, after its AND
 
 
-cdef struct Frame:      # something begun and not yet complete
+cdef struct Frame:      # a construct that is not complete yet
     int kind            # FrameKind
     int precedence
     int term            # TermKind it becomes
-    int position        # of its operator, bracket or name
+    int position        # of its operator, parenthesis or name
     int count           # operands, or arguments so far
 
 
-# How tightly operators bind; a frame of 0 is closed only by its own bracket.
+# Precedence of operators; a frame with 0 is closed only by its own parenthesis.
 cdef enum:
     LOOSEST = 0
     BY_OR = 1
@@ -60,14 +60,14 @@ cdef dict ARGUMENT_COUNTS = {  # name: least and most arguments (spec activemq 1
 cdef class Parser:
     """One parse: operands and frames are the two stacks of an operator-precedence parser."""
     cdef Lexer lexer
-    cdef Token token        # looked at, not yet taken
+    cdef Token token        # lookahead, not consumed yet
     cdef list operands      # Terms that wait for an operator
     cdef list names         # of the open function calls
     cdef Frame* frames
     cdef int depth          # frames in use
     cdef int room           # frames allocated
-    cdef int ceiling        # the tightest operator that may follow what was just completed
-    cdef int open           # brackets, signs and NOTs among them
+    cdef int ceiling        # the tightest operator that may follow the operand just completed
+    cdef int open           # parentheses, signs and NOTs among the frames
 
     def __cinit__(self):
         self.frames = NULL
@@ -119,7 +119,7 @@ cdef class Parser:
         return 0
 
     cdef int _place(self, Term term) except -1:
-        """Puts a finished operand on the stack."""
+        """Push a complete operand."""
         if term.height > HEIGHT_LIMIT:
             self._refuse(
                 term.position, f"nested more than {HEIGHT_LIMIT} levels deep", "",
@@ -129,7 +129,7 @@ cdef class Parser:
         return 0
 
     cdef Term _truth(self, Term term):
-        """``term`` as a truth value: a property is cast, what can never be one is refused."""
+        """``term`` as a boolean: a property is cast, a term that cannot be boolean is refused."""
         cdef str hint = ""
         if term.kind == PROPERTY:
             return unary(CAST, term.position, None, term)
@@ -146,7 +146,7 @@ cdef class Parser:
         return term
 
     cdef int _reduce(self, int precedence) except -1:
-        """Completes every frame that binds at least as tightly as ``precedence``, down to the nearest bracket."""
+        """Reduce the frames that bind at least as tightly as ``precedence``, down to the nearest parenthesis."""
         cdef Frame* frame
         cdef Term left, right
         cdef list operands = self.operands
@@ -265,7 +265,7 @@ cdef class Parser:
         return leaf(LITERAL, self.token.start, java_type, value)
 
     cdef int _operand(self) except -1:
-        """Takes tokens up to the end of one operand: prefixes and open brackets go to the frames."""
+        """Consume tokens up to the end of one operand; prefixes and open parentheses become frames."""
         cdef int kind, start
         cdef str name
         while True:
@@ -319,7 +319,7 @@ cdef class Parser:
             return 0
 
     cdef int _call(self, Frame* frame) except -1:
-        """Completes a function call at its closing bracket."""
+        """Complete a function call at its closing parenthesis."""
         cdef str name = self.names.pop()
         cdef int least, most
         cdef int count = frame.count
@@ -410,7 +410,7 @@ cdef class Parser:
         return self._place(unary(kind, subject.position, text, subject))
 
     cdef int _comparison(self, bint negated) except -1:
-        """LIKE, IN, BETWEEN and RocketMQ's text tests, from their word on. 1: an operand is due, 0: one is complete."""
+        """LIKE, IN, BETWEEN, RocketMQ's tests of strings, from the word on. 1: an operand follows, 0: complete."""
         cdef int kind = self.token.kind
         cdef int start = self.token.start
         self._reduce(BY_COMPARISON)
@@ -446,7 +446,7 @@ cdef class Parser:
         """AND or OR: joins the frame of the same word below, so that a chain is one Term."""
         cdef Frame* frame
         cdef Term left
-        # Everything tighter than AND, and for OR an AND too; a BETWEEN that waits for this AND stops the reduction.
+        # Reduce what binds tighter than AND, for OR an AND too; a BETWEEN that waits for this AND stops the reduction.
         if term == AND:
             self._reduce(BY_SUM)
             if self.depth and self.frames[self.depth - 1].kind == LOW:
@@ -492,7 +492,7 @@ cdef class Parser:
         return 0
 
     cdef int _close(self) except -1:
-        """A closing bracket after an operand. 0: it closed one, 2: none was open."""
+        """A closing parenthesis after an operand. 0: it closed one, 2: none was open."""
         cdef Frame* frame
         self._reduce(LOOSEST)
         if self.depth == 0:
@@ -508,7 +508,7 @@ cdef class Parser:
         return 0
 
     cdef int _operator(self) except -1:
-        """What follows an operand. 1: another operand is due, 0: the operand grew, 2: the expression is over."""
+        """The token after an operand. 1: another operand follows, 0: the operand grew, 2: the expression ends."""
         cdef int kind = self.token.kind
         self._reduce(BY_PREFIX)
         if self.depth and self.frames[self.depth - 1].kind == ARGUMENTS and kind != CLOSE:
@@ -533,7 +533,7 @@ cdef class Parser:
             return self._binary(BY_EQUALITY, NOT_EQUAL)
         if kind == WORD_IS:
             return self._null_test()
-        # After IS NULL nothing tighter than it may follow, after LIKE and its like no arithmetic.
+        # After IS NULL no tighter operator may follow, after LIKE, IN and BETWEEN no arithmetic.
         if self.ceiling < BY_COMPARISON:
             return 2
         if kind == BELOW:
@@ -571,7 +571,7 @@ cdef class Parser:
                 self._operand()
                 self.ceiling = BY_PREFIX
             step = self._operator()
-        # RocketMQ does not ask for the end of the text: whatever could not follow is ignored.
+        # RocketMQ does not check for the end of the text: a token that cannot follow ends the selector and is ignored.
         if self.token.kind != END and self.lexer.activemq:
             self._unexpected("an operator or the end" if self.open == 0 else "an operator or a closing bracket")
         self._reduce(LOOSEST)
@@ -588,8 +588,8 @@ cpdef Tree parse(str text, str dialect):
 
     text: the selector; for "activemq" it may start with ``convert_string_expressions:`` (spec activemq 1.10).
     dialect: "activemq" (ActiveMQ Classic's selectors) or "rocketmq" (RocketMQ's SQL92 filter).
-    Raises InvalidSelectorError where the broker would refuse the selector, and for nesting beyond the limits above
-    (500 levels, 1000 open brackets and signs); ValueError for another dialect.
+    Raises InvalidSelectorError if the broker refuses the selector, and for nesting beyond the limits above
+    (500 levels, 1000 open parentheses and signs); ValueError for another dialect.
     """
     cdef Tree tree = Tree.__new__(Tree)
     cdef Parser parser

@@ -11,7 +11,7 @@ cdef frozenset NEVER_NULL = frozenset((
     "JMSXGroupSeq", "JMSXGroupFirstForConsumer", "JMSActiveMQBrokerInTime", "JMSActiveMQBrokerOutTime",
     "JMSActiveMQBrokerPath",
 ))
-# What a header is, whoever sent the message (spec activemq 1.7).
+# Type of each header in every message (spec activemq 1.7).
 cdef dict KIND_OF_HEADER = {
     **dict.fromkeys((
         "JMSPriority", "JMSTimestamp", "JMSExpiration", "JMSXDeliveryCount", "JMSXGroupSeq", "JMSActiveMQBrokerInTime",
@@ -27,13 +27,13 @@ cdef dict HEADER_OF_SMALL = {name.lower(): name for name in (*KIND_OF_HEADER, "J
 cdef frozenset MOMENTS = frozenset((
     "JMSTimestamp", "JMSExpiration", "JMSActiveMQBrokerInTime", "JMSActiveMQBrokerOutTime",
 ))
-# Headers of JMS that ActiveMQ's selectors know only as properties.
+# Headers of JMS that ActiveMQ's selectors read as ordinary properties.
 cdef frozenset UNSET = frozenset((
     "JMSDeliveryTime", "JMSXAppID", "JMSXConsumerTXID", "JMSXRcvTimestamp", "JMSXState",
 ))
 cdef tuple DELIVERY_MODES = ("PERSISTENT", "NON_PERSISTENT")
 cdef tuple DESTINATIONS = ("queue://", "topic://", "temp-queue://", "temp-topic://")
-# As a moment in milliseconds these are days of the year 1970; as seconds they are 1973 to 2286.
+# As milliseconds these numbers are days of 1970; as seconds they are 1973 to 2286.
 cdef object FIRST_SECOND = 100_000_000
 cdef object LAST_SECOND = 10_000_000_000
 
@@ -58,7 +58,7 @@ cdef object constant(Term term):
 
 
 cdef str shown(object value):
-    """A constant as a selector has it."""
+    """A constant as a selector writes it."""
     if type(value) is bool:
         return "TRUE" if value else "FALSE"
     if type(value) is str:
@@ -73,7 +73,7 @@ cdef str kind_of(object value):
 
 
 cdef bint meets(int kind, object left, object right) except -1:
-    """Whether two numbers stand as = <> < <= > >= say."""
+    """Whether two numbers satisfy one of = <> < <= > >=."""
     if kind == EQUAL:
         return left == right
     if kind == NOT_EQUAL:
@@ -97,11 +97,11 @@ cdef int turned(int kind) noexcept:
 
 
 cdef bint begins(str name, str text) except -1:
-    """Whether a header that always begins in some way may begin as ``text`` does."""
+    """Whether a header with a fixed prefix may begin with ``text``."""
     if name == "JMSMessageID":
         return text.startswith("ID:") or "ID:".startswith(text)
     if name == "JMSDestination" or name == "JMSReplyTo":
-        # Of a message that was sent to a composite it is the composite's text.
+        # For a message that was sent to a composite it is the text of the composite.
         return "," in text or any(text.startswith(each) or each.startswith(text) for each in DESTINATIONS)
     return True
 
@@ -152,12 +152,12 @@ cdef int of_header(Term term, str name, int kind, object value, bint convert, li
 
 
 cdef bint is_arithmetic(Term term) noexcept:
-    """An expression that is a number or null; + may join texts."""
+    """Whether an expression is a number or null; + may also concatenate."""
     return SUBTRACT <= term.kind <= REMAINDER
 
 
 cdef str hyphenated(Tree tree, Term term):
-    """The text of a difference of names that looks like one name, as order-id does; else None."""
+    """The text of a difference that looks like one name (order-id), otherwise None."""
     cdef Term left = <Term>term.terms[0]
     cdef Term right = <Term>term.terms[1]
     cdef str before
@@ -171,7 +171,7 @@ cdef str hyphenated(Tree tree, Term term):
 
 
 cdef bint goes_on(str text, Py_ssize_t end) except -1:
-    """Whether a hyphen and another name follow, as behind a-b in a-b-c."""
+    """Whether a hyphen and another name follow, as after a-b in a-b-c."""
     return text[end:end + 1] == "-" and (text[end + 1:end + 2].isalpha() or text[end + 1:end + 2] in ("_", "$"))
 
 
@@ -389,10 +389,10 @@ cdef int of_bounds(Tree tree, Term term, list found) except -1:
 
 
 cpdef list surprises(Tree tree):
-    """Legal forms in ``tree`` that often mean something else than their writer thinks.
+    """Legal constructs in ``tree`` that often do not mean what their author intends.
 
-    Returns (position, text) pairs in the order of position; position is an index into ``tree.text``. Nothing here
-    changes what the selector answers. Empty for a selector whose meaning holds no trap known to this function.
+    Returns (position, text) pairs in the order of position; position is an index into ``tree.text``. The list
+    does not change the answers of the selector. It is empty if this function finds no pitfall.
     """
     cdef list found = []
     cdef list waiting

@@ -1,14 +1,14 @@
-"""program: a Tree compiled to flat nodes, and for rows to flat leaves with jumps. What every back end runs.
+"""program: a Tree compiled to flat nodes, and for rows to flat leaves with jumps; every back end runs it.
 
-Lowered forms only: ``<>`` is NEGATION(EQUAL_TO), BETWEEN is BOTH(>=, <=) with the subject evaluated twice (one shared
-node), NOT BETWEEN is EITHER(<, >), IS NOT NULL is NEGATION(NULL_TEST), NOT LIKE is NEGATION(LIKE_MATCH); IN and the
-rocketmq text tests carry ``negated``. A negated literal beyond Long is folded.
+Nodes are lowered: ``<>`` is NEGATION(EQUAL_TO), BETWEEN is BOTH(>=, <=) with the subject evaluated twice (one shared
+node), NOT BETWEEN is EITHER(<, >), IS NOT NULL is NEGATION(NULL_TEST), NOT LIKE is NEGATION(LIKE_MATCH); IN and
+RocketMQ's tests of strings have ``negated``. A negated literal beyond Long is folded.
 
 Invariants: children of node i are ``children[first .. first + count)``, all of them smaller than i; ``slot`` indexes
 ``names``; names are interned str, each once; the program owns every byte its constants point to.
 
-Leaves answer one question, "is it TRUE", as the broker's matches() asks it: start at ``start``, evaluate the leaf, go
-to ``next[truth]``; ACCEPT and REJECT end. They need no state of unknown. Every leaf is exact to nodes[leaf.node].
+Leaves decide whether the selector is TRUE, as the broker's matches() does: begin at ``start``, evaluate the leaf, jump
+to ``next[truth]`` until ACCEPT or REJECT. They need no state for unknown. Each leaf agrees with nodes[leaf.node].
 """
 
 from cpython.object cimport PyObject
@@ -68,7 +68,7 @@ cdef struct Node:
     uint8_t operation
     uint8_t negated
     uint8_t rules            # value.Rules of a comparison
-    uint8_t can_raise        # this subtree: 0 on no message, 1 only on one with a list or map, 2 on others too
+    uint8_t can_raise        # this subtree: 0 never, 1 only on a message with a list or map, 2 also on others
     uint8_t needs_gil        # CALL or DOCUMENT somewhere below
     uint8_t boolean          # yields a truth value, not a Value
     uint16_t reserved
@@ -92,8 +92,8 @@ cdef enum LeafKind:
     FLAG              # slot as a boolean
     BY_RULE           # slot compared with a constant (and a second one) by the general rule
     GENERAL           # truth of nodes[node], which reads ``slots``
-    REST              # AND or OR at nodes[node], children from ``relation`` on, for their errors and a definite answer
-    ARITHMETIC        # GENERAL, and ``steps`` answer it where every slot is an int, long or double, or null
+    REST              # AND or OR at nodes[node], children from ``relation`` on, which may raise or be definite
+    ARITHMETIC        # GENERAL, decided by ``steps`` if every slot is an int, long, double or null
 
 
 cdef enum Target:
@@ -101,17 +101,17 @@ cdef enum Target:
     REJECT = -2
 
 
-cdef struct Access:          # where the value of a slot lies in a message
+cdef struct Access:          # how the value of a slot is found in a message
     PyObject* name           # borrowed: names[slot]
     Py_hash_t hash           # of name
     int32_t slot
     int32_t header           # header.Header
-    # A guess at the place of the name among the names of a dict or of a Message, from the messages before; -1: none.
-    # A wrong guess costs time only. After one, ``pause`` messages pass without a guess, and each time twice as many.
+    # A guess at the name's position among the names of a dict or Message, from previous messages; -1: none.
+    # A wrong guess costs only time. After one, ``pause`` messages are read without a guess (exponential back-off).
     int32_t place
     int32_t wait
     int32_t pause
-    uint8_t width            # with ``offset``, of a place in dicts; see dict_entries.h
+    uint8_t width            # with ``offset``, of the position in dicts; see dict_entries.h
     int64_t offset
 
 
@@ -127,7 +127,7 @@ cdef struct Leaf:
     uint8_t negated
     uint8_t rules
     uint8_t second_relation  # with ``second``; NO_RELATION: none
-    uint8_t absent           # Truth where the message has no value: of the header's default, or of null
+    uint8_t absent           # Truth for a message without a value: of the header's default, or of null
     int32_t relation         # of ``constant``; REST: first child
     int32_t node
     int32_t count            # texts, or slots
@@ -137,19 +137,19 @@ cdef struct Leaf:
     int64_t high
     int64_t real_low         # NUMBER; see order_key
     int64_t real_high
-    Value constant           # text as LATIN1 where it can be
+    Value constant           # a string as LATIN1 if possible
     Value second
     Value* texts             # TEXTS
     int32_t* slots           # GENERAL, REST and ARITHMETIC
     StackStep* steps         # ARITHMETIC: the left side, and with ``both_sides`` the right side after it
-    bint both_sides          # else the left side is asked for the interval
+    bint both_sides          # otherwise the left side is compared with the interval
     const Pattern* pattern
 
 
 cdef enum:
     NO_RELATION = 255
     NO_SLOT = -1
-    FEW_TEXTS = 8            # of an IN that are compared one by one
+    FEW_TEXTS = 8            # members of an IN up to which they are compared one by one
     STACK = 8                # values on the stack of an ARITHMETIC at most
     UNDECIDED = 4            # beyond Truth: ask the general rule
 
@@ -170,7 +170,7 @@ cdef class Program:
     cdef readonly bint every_text   # rocketmq: every property is text
     cdef readonly bint needs_gil
     cdef readonly bint reads_body   # XPATH
-    cdef list owned                 # what the nodes point to
+    cdef list owned                 # Python objects that the nodes point to
     cdef void* blocks               # memory of the constants
     cdef object matching_plan       # columns: the last Plan for matches(), by column types; None
     cdef object truth_plan          # the same for evaluate()
@@ -183,17 +183,17 @@ cdef class Program:
 # Without the GIL unless needs_gil. scratch.problem says why RAISED.
 cdef int evaluate_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
 cdef int match_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
-# Truth of one node (columns: what they do not vectorise), and of a GENERAL or REST leaf.
+# Truth of one node (for tests that columns do not vectorise), and of a GENERAL or REST leaf.
 cdef int node_truth(Program program, int node, const Value* values, void* body, Scratch* scratch) noexcept nogil
 cdef int general_truth(
     Program program, const Leaf* leaf, const Value* values, void* body, Scratch* scratch
 ) noexcept nogil
-# The exception of a RAISED: SelectorEvaluationError, or what a function raised unexpectedly.
+# The exception of a RAISED: SelectorEvaluationError, or an unexpected exception of a function.
 cdef object raised_error(Program program, Scratch* scratch, object row)
 
 
 cdef inline int arity(const Node* node) noexcept nogil:
-    """Children of a node; the count of a text test is that of its texts."""
+    """Number of children of a node; ``count`` of a test of strings is that of its texts."""
     if MEMBER <= node.operation <= ENDS_WITH_TEXT and node.operation != LIKE_MATCH:
         return 1
     return node.count
@@ -204,7 +204,7 @@ cdef inline bint equal_text(const Value* value, const Value* constant) noexcept 
         return value.length == constant.length and pyengine_same_bytes(
             value.payload.text, constant.payload.text, value.length
         )
-    cdef Value kept = value[0]        # so that ``value`` may live in registers
+    cdef Value kept = value[0]        # so that ``value`` may stay in registers
     return same_text(&kept, constant)
 
 
@@ -252,7 +252,7 @@ cdef inline bint takes_real(const Leaf* leaf, double real) noexcept nogil:
 
 
 cdef inline int quick_truth(const Leaf* leaf, const Value* value) noexcept nogil:
-    """Truth of a leaf that reads one slot, given its value; UNDECIDED where rule_truth must say it."""
+    """Truth of a leaf that reads one slot, given its value; UNDECIDED if rule_truth must decide."""
     cdef int java_type = value.type
     cdef int kind = leaf.kind
     cdef Value kept
@@ -297,8 +297,8 @@ cdef inline bint push(const Value* value, Value* top, bint* missing) noexcept no
 
 
 cdef inline void compute(const StackStep* step, Value* stack, int* height, bint missing) noexcept nogil:
-    """A CONSTANT, or a calculation; nothing is computed where an operand is null, which makes all of it null."""
-    cdef Scratch scratch              # numbers of these types take nothing of it
+    """A CONSTANT or a calculation; with a null operand nothing is computed and the result is null."""
+    cdef Scratch scratch              # not used for numbers of these types
     cdef Value result
     if step.operation == CONSTANT:
         stack[height[0]] = step.constant
@@ -316,7 +316,7 @@ cdef inline void compute(const StackStep* step, Value* stack, int* height, bint 
 
 
 cdef inline int arithmetic_truth(const Leaf* leaf, const Value* stack, bint missing) noexcept nogil:
-    """Truth of an ARITHMETIC, given what its steps left on the stack."""
+    """Truth of an ARITHMETIC, given the stack after its steps."""
     cdef Scratch scratch
     if missing:
         return UNDECIDED if leaf.both_sides else UNKNOWN

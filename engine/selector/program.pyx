@@ -68,7 +68,7 @@ cdef class Program:
         raise TypeError("a Program is compiled from text: ship the Selector")
 
     def _check(self):
-        """The invariants of program.pxd; AssertionError where one is broken."""
+        """Raise AssertionError if an invariant of program.pxd does not hold."""
         cdef int i, k
         cdef Leaf* leaf
         assert len(set(self.names)) == len(self.names)

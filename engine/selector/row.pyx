@@ -71,7 +71,7 @@ cdef extern from *:
     #endif
     #define pyengine_error() (PyErr_Occurred() ? -1 : 0)
     """
-    int pyengine_error() except -1       # raises what a look-up left
+    int pyengine_error() except -1       # raises the exception that a look-up left
     PyObject* pyengine_look_up(PyObject* mapping, PyObject* name, Py_hash_t hash) noexcept nogil
     PyObject* PyErr_Occurred() noexcept nogil
     PyObject* PyList_GET_ITEM(object messages, Py_ssize_t row) noexcept
@@ -81,13 +81,13 @@ cdef extern from *:
 
 
 cdef enum:
-    LAST_PLACE = 64           # no guess goes beyond
-    LONGEST_PAUSE = 4096      # messages without a guess after many wrong ones
-    AHEAD = 8                 # messages of a list
-    FEW = 12                  # slots that need no memory of their own
+    LAST_PLACE = 64           # largest position that is guessed
+    LONGEST_PAUSE = 4096      # most messages without a guess after wrong ones
+    AHEAD = 8                 # messages of a list to prefetch
+    FEW = 12                  # slots for which no memory is allocated
 
 
-cdef struct Slots:            # the slots a GENERAL leaf has asked for so far
+cdef struct Slots:            # the slots that GENERAL leaves have read so far
     Value* values
     PyObject** held           # keeps what the values borrow from alive; NULL: not read yet or nothing to keep
     char* read
@@ -125,7 +125,7 @@ cdef void end_slots(Slots* slots, int count) noexcept:
 
 
 cdef int slow_value(Program program, PyObject* found, int slot, Value* into, Scratch* scratch) except -1:
-    """A found object that quick_value does not know, or that the dialect wants as text."""
+    """Read an object that quick_value does not handle, or that the dialect converts to text."""
     cdef object source = <object>found
     if program.every_text:
         return read_text(source, into, program.names[slot], scratch)
@@ -133,7 +133,7 @@ cdef int slow_value(Program program, PyObject* found, int slot, Value* into, Scr
 
 
 cdef int found_value(Program program, PyObject* found, int slot, Value* into, Scratch* scratch) except -1:
-    """The value of what a dict has for a slot; NULL: nothing, or the look-up failed."""
+    """The value of an object found in a dict; NULL: absent, or the look-up failed."""
     if found is NULL:
         pyengine_error()
         into[0] = program.defaults[slot]
@@ -169,7 +169,7 @@ cdef int read_slot(Program program, object message, int slot, Value* into, PyObj
     if PyDict_CheckExact(message):
         name = <PyObject*>program.names[slot]
         found = pyengine_look_up(<PyObject*>message, name, hash(program.names[slot]))
-        Py_XINCREF(found)              # to read it may run code that takes it out of the dict
+        Py_XINCREF(found)              # reading it may run code that removes it from the dict
         held[0] = found
         found_value(program, found, slot, into, scratch)
         return 0
@@ -193,7 +193,7 @@ cdef void* body_of(object message) noexcept:
 cdef int general_row(
     Program program, const Leaf* leaf, object message, Slots* slots, Scratch* scratch
 ) except -1:
-    """Reads what the leaf needs and has not been read, then asks it."""
+    """Read the leaf's slots that have not been read yet, then evaluate it."""
     cdef int i, slot
     cdef int count = <int>len(program.names)
     if slots.values is NULL:
@@ -206,10 +206,10 @@ cdef int general_row(
     return general_truth(program, leaf, slots.values, body_of(message), scratch)
 
 
-# ---- the quick walk: exact dicts and native messages, the commonest types; no Python code runs, nothing is owned
+# ---- the fast path: exact dicts and native messages with the most common types; no Python code runs, nothing is owned
 
 cdef PyObject* find_anew(Access* access, PyObject* mapping) noexcept nogil:
-    """What a dict has under a name, where no guess is right. Needs the GIL."""
+    """Look a name up in a dict after a wrong guess. Needs the GIL."""
     cdef PyObject* found = pyengine_look_up(mapping, access.name, access.hash)
     cdef PyObject* name
     cdef PyObject* value
@@ -232,7 +232,7 @@ cdef PyObject* find_anew(Access* access, PyObject* mapping) noexcept nogil:
 
 
 cdef int other_truth(const Leaf* leaf, PyObject* found) noexcept nogil:
-    """As object_truth, of any object."""
+    """object_truth for any other object."""
     cdef Value value
     if not quick_value(found, &value):
         return UNDECIDED
@@ -248,9 +248,9 @@ cdef inline bint is_same_ascii(PyObject* text, const Value* constant, size_t len
 
 
 cdef inline int object_truth(const Leaf* leaf, PyObject* found) noexcept nogil:
-    """Truth of a leaf that reads one slot, given what a dict has for it; UNDECIDED where the general rule must say it.
+    """Truth of a leaf that reads one slot, given the object in the dict; UNDECIDED if the general rule must decide.
 
-    What a leaf mostly meets is asked here, without a Value; no constant but LATIN1 can equal an ASCII text.
+    The common cases are decided here without a Value; only a LATIN1 constant can equal an ASCII string.
     """
     cdef int kind = leaf.kind
     cdef int64_t integer
@@ -279,12 +279,12 @@ cdef inline int object_truth(const Leaf* leaf, PyObject* found) noexcept nogil:
 
 
 cdef inline PyObject* guessed(Access* access, PyObject* mapping) noexcept nogil:
-    """What a dict has under a name if the guess is right, else NULL."""
+    """The value of a dict under a name if the guess is right, otherwise NULL."""
     return pyengine_entry(mapping, access.place, &access.width, &access.offset, access.name)
 
 
 cdef inline bint find(Access* access, PyObject* mapping, PyObject** found) noexcept nogil:
-    """What a dict has under a name, NULL for nothing; False where the look-up failed."""
+    """The value of a dict under a name, NULL if absent; False if the look-up failed."""
     found[0] = guessed(access, mapping)
     if found[0] is NULL:
         found[0] = find_anew(access, mapping)
@@ -295,7 +295,7 @@ cdef inline bint find(Access* access, PyObject* mapping, PyObject** found) noexc
 
 
 cdef inline bint find_native(Access* access, Message message, Value* into) noexcept nogil:
-    """The value that a Message has; False: none."""
+    """The value of a slot in a Message; False if absent."""
     cdef int at = access.place
     cdef Value header
     if access.header == PRIORITY:
@@ -318,7 +318,7 @@ cdef inline bint find_native(Access* access, Message message, Value* into) noexc
 
 
 cdef bint read_number(Access* access, PyObject* message, bint native, Value* into) noexcept nogil:
-    """A slot of an ARITHMETIC, null where there is nothing; False where the general rules must read it."""
+    """A slot of an ARITHMETIC, null if absent; False if the general rules must read it."""
     cdef PyObject* found
     if native:
         if find_native(access, <Message>message, into):
@@ -333,7 +333,7 @@ cdef bint read_number(Access* access, PyObject* message, bint native, Value* int
 
 
 cdef int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nogil:
-    """An ARITHMETIC; UNDECIDED where a value is no int, long or double."""
+    """Truth of an ARITHMETIC; UNDECIDED if a value is not an int, long or double."""
     cdef Value[STACK] stack
     cdef const StackStep* step
     cdef bint missing = False
@@ -353,8 +353,8 @@ cdef int computed_truth(Leaf* leaf, PyObject* message, bint native) noexcept nog
 
 
 cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint sure) noexcept nogil:
-    """Ask leaf after leaf from ``at`` on: ACCEPT, REJECT, or the leaf that the general rules must answer. sure: or the
-    leaf whose value no guess finds, so that nothing runs that could change the dict."""
+    """Evaluate leaf after leaf from ``at`` on: ACCEPT, REJECT, or the leaf that the general rules must decide. sure:
+    stop also at a leaf whose value no guess finds, so that no code runs that could change the dict."""
     cdef Leaf* leaf
     cdef PyObject* found
     cdef int truth
@@ -427,7 +427,7 @@ cdef Py_ssize_t quick_rows(
         if PyDict_CheckExact(<object>message):
             next_leaf = walk(leaves, start, message, True)
             if next_leaf >= 0:
-                Py_INCREF(<object>message)     # a strange key's __eq__ may change the list
+                Py_INCREF(<object>message)     # __eq__ of a key that is not a str may change the list
                 next_leaf = walk_dict(leaves, next_leaf, message)
                 Py_DECREF(<object>message)
         else:

@@ -3,7 +3,7 @@
 
 cdef class Path:
     cdef readonly str text
-    cdef object evaluate          # compiled, or None: the expression is not XPath
+    cdef object evaluate          # the compiled path; None: the expression is not valid
     cdef object etree
 
 

@@ -8,7 +8,7 @@ cdef object TOKEN = re.compile(
 cdef object ONLY_BEHIND_NODES = re.compile(r"\s*[\[/]")
 cdef frozenset NUMBERS = frozenset(
     {"ceiling", "count", "floor", "last", "number", "position", "round", "string-length", "sum"})
-cdef dict ARGUMENTS = {          # how few and how many a function takes
+cdef dict ARGUMENTS = {          # function -> least and most arguments
     name: (fewest, most)
     for fewest, most, names in (
         (0, 0, "false last position true"),
@@ -20,7 +20,7 @@ cdef dict ARGUMENTS = {          # how few and how many a function takes
         (3, 3, "translate"),
         (0, 0, "comment node text"),
         (0, 1, "processing-instruction"),
-        # Xalan's own, which fail here only where they are asked.
+        # Extension functions of Xalan, which fail here only when they are evaluated.
         (0, 1 << 30, "current element-available function-available generate-id here system-property"),
         (0, 1 << 30, "unparsed-entity-uri"),
     )
@@ -29,14 +29,14 @@ cdef dict ARGUMENTS = {          # how few and how many a function takes
 
 
 cdef class Bracket:
-    """One that is open, or the whole path, and what is known of the expression in it."""
+    """A parenthesis that is open, or the whole path, and the state of the expression inside."""
 
-    cdef int start               # the part behind it, empty
-    cdef str function            # whose arguments it holds
+    cdef int start               # index of the first part inside
+    cdef str function            # the function whose arguments it encloses
     cdef int commas
-    cdef bint operand            # the token before ends one
+    cdef bint operand            # the previous token ends an operand
     cdef bint number             # that operand is a number
-    cdef bint negated            # a sign stands before the operand that comes
+    cdef bint negated            # a sign precedes the next operand
     cdef bint calculates
     cdef bint compares
 
@@ -50,19 +50,19 @@ cdef class Bracket:
         return 0
 
     cdef int expect(self) except -1:
-        """An operand comes."""
+        """An operand begins."""
         self.operand = self.negated = False
         return 0
 
     cdef bint fits(self, bint empty):
-        """Whether the function takes so many arguments; one with a prefix fails only where it is asked."""
+        """Whether the function takes this number of arguments; one with a prefix fails only when evaluated."""
         if self.function is None or ":" in self.function:
             return True
         fewest, most = ARGUMENTS.get(self.function, (0, -1))
         return fewest <= (0 if empty else self.commas + 1) <= most
 
     cdef bint is_number(self):
-        """Whether the expression in it is one."""
+        """Whether the expression inside is a number."""
         return not self.compares and (self.calculates or self.number)
 
     cdef bint gives_number(self):
@@ -70,12 +70,12 @@ cdef class Bracket:
 
 
 cdef str as_broker(str text, dict namespaces):
-    """What libxml2 is to be asked for what the broker's Xalan reads; None: Xalan does not read it.
+    """The expression for libxml2 that means what the broker's Xalan reads; None: Xalan refuses it.
 
-    Xalan takes one sign before an operand, no name right behind a number or a dot, no ``-`` right behind a fraction or
-    a dot, nothing behind a number or a text that only nodes can have, and no function that it does not know, or with
-    too few or too many arguments, even where it is not asked. A number in brackets means its whole part. A prefix is
-    one that no body has, where libxml2 would fail, and knows ``xml:``; ``namespaces`` is given what it stands for.
+    Xalan accepts one sign before an operand, no name directly after a number or a dot, no ``-`` directly after a
+    fraction or a dot, no step or predicate after a number or a literal, and no function that is unknown or has too few
+    or too many arguments, even if it is not evaluated. A number as a predicate is cut to its integer part. An unknown
+    prefix, at which libxml2 would fail, is bound to a namespace that no body has; ``namespaces`` receives the binding.
     """
     cdef list parts = [], opened = [Bracket()]
     cdef Bracket bracket, closed
@@ -146,10 +146,10 @@ cdef class Path:
         self.text = text
         self.etree = etree
         try:
-            etree.XPath(text, regexp=False)              # what is no path by itself must not become one below
+            etree.XPath(text, regexp=False)              # an invalid expression must not become valid below
             namespaces = {}
             path = as_broker(text, namespaces)
-            # lxml's context is the root element, the broker's the document above it.
+            # The context node of lxml is the root element, that of the broker the document above it.
             self.evaluate = None if path is None else etree.XPath(
                 f"boolean(/self::node()[boolean({path})])", regexp=False, namespaces=namespaces or None)
         except (etree.XPathError, ValueError):
@@ -159,12 +159,12 @@ cdef class Path:
         return Path, (self.text,)
 
     def __call__(self, body):
-        """Whether the expression is true of the body: False too if that is no XML, has a DOCTYPE, or the path fails."""
+        """Whether the expression is true of the body; False if it is not XML, has a DOCTYPE, or the path fails."""
         cdef object parser, root
         if self.evaluate is None or not isinstance(body, (str, bytes)) or not body:
             return False
         etree = self.etree
-        # One parser a call: a parser keeps its errors and is not for two threads.
+        # One parser for each call: a parser keeps its errors and is not thread-safe.
         parser = etree.XMLParser(
             resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, remove_comments=True,
             huge_tree=False, collect_ids=False, encoding="utf-8" if isinstance(body, str) else None,
@@ -172,7 +172,7 @@ cdef class Path:
         try:
             if isinstance(body, str):
                 if body[0] == "\ufeff":
-                    return False                         # a byte order mark is none in a text
+                    return False                         # in a str a byte order mark is a character: not XML
                 body = body.encode()
             root = etree.fromstring(body, parser)
             if root.getroottree().docinfo.internalDTD is not None:
@@ -183,7 +183,7 @@ cdef class Path:
 
 
 cpdef Path compile_path(str text):
-    """The expression, ready to be called with bodies; one that is no XPath is False of every body.
+    """The compiled expression, to be called with bodies; an invalid one is False for every body.
 
     Raises MissingExtraError without lxml.
     """
