@@ -1,7 +1,7 @@
-"""selector: the public Selector: text in, compiled once, one answer on every shape of message.
+"""selector: the public Selector: compiled once, with the same answer on every shape of message.
 
-Invariant: ``program`` is shared by the Selectors of the same text and dialect and never changes; ``leaves`` and
-``start`` are its own.
+Invariant: ``program`` is shared by the Selectors of one text and dialect and never changes; each Selector has its own
+``leaves`` and ``start``.
 """
 
 from libc.stdint cimport int8_t
@@ -15,7 +15,7 @@ cdef class Selector:
     cdef Program program
     cdef Leaf* leaves
     cdef int start
-    # matches() of one mapping or Message: FALSE, TRUE, or RAISED returned
+    # matches() of one mapping or Message; returns FALSE, TRUE or RAISED
     cdef int outcome(self, object message) except -1
     cdef bint match_from(self, int at, object message) except -1
     cdef object rows_truth(self, object messages, int question)

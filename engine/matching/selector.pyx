@@ -28,9 +28,9 @@ cdef enum:
     CACHED = 512              # compiled selectors in one generation of the cache
     LONGEST_CACHED = 8192     # characters of one
 
-# Text, or (text, dialect) if that is not activemq -> Selector. What was used since ``recent`` was last begun is there;
-# a full ``recent`` becomes ``older`` and begins anew, so the least recently used half goes at once and a hit costs one
-# look-up.
+# Text, or (text, dialect) if the dialect is not activemq -> Selector. A cache of two generations: a hit in ``older``
+# moves to ``recent``; a full ``recent`` becomes ``older``, so the least recently used half is dropped at once and a hit
+# costs one look-up.
 cdef dict recent = {}
 cdef dict older = {}
 
@@ -80,7 +80,7 @@ def forget_selectors():
 
 
 cdef object make(object cls, PyObject** given, size_t count, PyObject* names):
-    """What a call of the class answers: where it is asked for a text it knows, the Selector made before."""
+    """The call of the class: returns the cached Selector of a known text."""
     cdef Py_ssize_t i, places = PyVectorcall_NARGS(count)
     cdef object found
     if places == 1 and names is NULL and cls is Selector and is_exact_text(given[0]):
@@ -98,7 +98,7 @@ cdef class Selector:
 
     text: the selector. dialect: "activemq" (default; the language of ActiveMQ Classic, with XPATH, functions and
     ``convert_string_expressions:``) or "rocketmq" (SQL92 of RocketMQ; every property is text, there are no headers).
-    Raises InvalidSelectorError where the broker refuses the text, with the position and a hint.
+    Raises InvalidSelectorError if the broker refuses the text, with the position and a hint.
 
     A message is a mapping or a pyengine.Message. Python values have Java types: bool Boolean, int Integer or Long by
     its size, float Double, str String, numpy scalars by their width, pyengine.Char Character; None is absent. A header
@@ -139,9 +139,8 @@ cdef class Selector:
     def matches(self, message, /):
         """True if a consumer with this selector would get the message: the selector is TRUE; FALSE and unknown are not.
 
-        Raises SelectorEvaluationError where the broker's matches() throws, InvalidMessageError for a property value
-        that no
-        message can carry.
+        Raises SelectorEvaluationError if the broker's matches() throws, InvalidMessageError for a property value that
+        no message can carry.
         """
         cdef int at = quick_match(self.leaves, self.start, <PyObject*>message)
         if at < 0:
@@ -149,7 +148,7 @@ cdef class Selector:
         return self.match_from(at, message)
 
     cdef bint match_from(self, int at, object message) except -1:
-        """matches() from a leaf on that is not answered at once."""
+        """matches() from the first leaf that the quick test leaves undecided."""
         cdef Scratch scratch
         cdef int truth
         memset(&scratch, 0, sizeof(Scratch))
@@ -180,11 +179,11 @@ cdef class Selector:
     def mask(self, batch, on_error="raise", missing="raise"):
         """``matches`` of every message of a batch: a numpy bool array.
 
-        batch: a list or tuple of messages, a PackedMessages, a dict of equally long numpy arrays by property name, or
-        any object with the Arrow PyCapsule interface (a record batch, table, data frame). ``pyengine.Columns(batch)``
-        imports columns once for many selectors.
-        on_error: "raise" SelectorEvaluationError with the row where the broker's matches() throws, or "reject" the row.
-        missing: of columns and of names that were not packed, "raise" MissingColumnError or take them for "null".
+        batch: a list or tuple of messages, a PackedMessages, a dict of numpy arrays of equal length by property name,
+        or any object with the Arrow PyCapsule interface (a record batch, table, data frame).
+        ``pyengine.Columns(batch)`` imports columns once for many selectors.
+        on_error: "raise" SelectorEvaluationError with the row if the broker's matches() throws, or "reject" the row.
+        missing: for columns and names that the batch does not have, "raise" MissingColumnError or read them as "null".
         """
         check_choice("on_error", on_error, ("raise", "reject"))
         check_choice("missing", missing, ("raise", "null"))
@@ -266,12 +265,12 @@ cdef class Selector:
 
     @property
     def names(self):
-        """The properties and headers the selector reads, in the order in which it names them: a tuple of str."""
+        """Names of the properties and headers that the selector reads, in their order in the text: a tuple of str."""
         return self.program.names
 
     @property
     def surprises(self):
-        """Legal forms in the text that often mean something else than their writer thinks: (position, advice) pairs."""
+        """Legal constructs that often do not mean what their author intends: (position, advice) pairs."""
         return surprises(self._tree)
 
     def __repr__(self):
@@ -291,7 +290,7 @@ cdef class Selector:
         return Selector, (self.text, self.dialect)
 
     def _check(self):
-        """The invariants of the compiled program; AssertionError where one is broken."""
+        """Raise AssertionError if an invariant of the compiled program does not hold."""
         self.program._check()
 
     @property
@@ -300,7 +299,7 @@ cdef class Selector:
 
     @property
     def _tree(self):
-        # Most selectors are never asked, and it is larger than the program.
+        # Made on first use: most selectors are never asked, and this is larger than the program.
         return parse(self.text, self.dialect)
 
 
