@@ -16,7 +16,7 @@ pyengine_crc32_prepare()
 
 cdef int NONE = 0, TRUE = 1, FALSE = 2, WHOLE = 3, LONG = 4, FLOAT = 5, TEXT = 6, BYTES = 7, TUPLE = 8, SELECTOR = 9
 cdef int FOREIGN = 10, SHARED = 11
-cdef int DEEPEST = 50            # tuples in tuples; what is deeper was not written here
+cdef int DEEPEST = 50            # levels of nested tuples; deeper bytes were not written by this codec
 
 
 cdef uint32_t checksum(const unsigned char* data, int64_t size) noexcept nogil:
@@ -24,10 +24,10 @@ cdef uint32_t checksum(const unsigned char* data, int64_t size) noexcept nogil:
 
 
 cdef class SharedValues:
-    """Values that many snapshots have in common, such as group names and selectors, so that each is written once.
+    """Values that many snapshots share, such as group names and selectors, so that each is written once.
 
-    A snapshot written with it has numbers in the values' places, and is read with the same SharedValues or with what
-    ``restore`` makes of its ``snapshot()``; values are only ever added.
+    A snapshot written with it has numbers in place of the values. It is read with the same SharedValues, or with one
+    that ``restore`` makes of its ``snapshot()``. Values are only added, never removed.
     """
 
     def __cinit__(self):
@@ -77,14 +77,14 @@ cdef class SharedValues:
         self.handle[number] = handle
 
     def snapshot(self):
-        """The values, sealed."""
+        """The values as a frame of bytes."""
         cdef Writer writer = Writer()
         writer.value(tuple(self.values))
         return seal(b"PYEV", 1, writer.content())
 
     @classmethod
     def restore(cls, bytes data not None):
-        """Raises SnapshotError for bytes that are damaged or no shared values."""
+        """Raises SnapshotError for bytes that are damaged or are not a frame of shared values."""
         cdef SharedValues made = cls()
         start, end = unseal(b"PYEV", 1, data)
         cdef Reader reader = Reader(data, start, end)
@@ -321,7 +321,7 @@ def seal(bytes magic not None, int version, bytes content not None):
 
 
 def unseal(bytes magic not None, int version, bytes data not None):
-    """Where the content of a frame begins and ends in ``data``; SnapshotError if it is no whole frame of this kind."""
+    """Start and end of a frame's content in ``data``; SnapshotError if this is not a whole frame of its kind."""
     cdef Reader reader = Reader(data)
     cdef uint32_t crc
     cdef int64_t end = PyBytes_GET_SIZE(data) - <int64_t> sizeof(uint32_t), found

@@ -1,6 +1,6 @@
-"""renumbering: the dense new numbers of what a snapshot writes, in order of first sight or of the old numbers.
+"""renumbering: dense new numbers for the items of a snapshot, by first occurrence or in the order of the old numbers.
 
-Invariants: ``at`` holds the new number + 1, 0 for a number that was not seen; ``used`` counts those that were.
+Invariants: ``at``: old number -> new number + 1, 0 for a number that did not occur; ``used`` counts those that did.
 """
 
 from libc.stdint cimport int32_t
@@ -11,5 +11,5 @@ cdef class Numbering:
     cdef int32_t size
     cdef int32_t used
 
-    cdef int32_t see(self, int32_t old) noexcept          # its new number, the next one if it has none
-    cdef int sort(self) except -1                         # number those that were seen again, in order
+    cdef int32_t see(self, int32_t old) noexcept          # its new number; assigns the next one at the first occurrence
+    cdef int sort(self) except -1                         # renumber those that occurred, by old number
