@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pyengine.backlog.diagnosis.evidence import Evidence
 from pyengine.backlog.diagnosis.evidence.tables import CUT
 from pyengine.backlog.diagnosis.incidents import incidents
-from pyengine.backlog.diagnosis.rules import clients, destinations, kafka, offsets, streams, threads
+from pyengine.backlog.diagnosis.rules import clients, connections, destinations, kafka, offsets, streams, threads
 from pyengine.backlog.diagnosis.rules.series import BREATH, by_time, clock
 from pyengine.backlog.diagnosis.rules.sights import in_order
 from pyengine.backlog.findings import Finding, Said, say
@@ -18,6 +18,7 @@ ROOMS: tuple[Rules, ...] = (
     destinations.findings,
     offsets.findings,
     kafka.findings,
+    connections.findings,
     clients.findings,
     threads.findings,
     streams.findings,
@@ -147,17 +148,16 @@ def judged_healthy(evidence: Evidence) -> bool:
     check("evidence", evidence, Evidence)
     ordered = in_order(evidence)
     looked = any(len(looks) >= threads.ENOUGH for looks in threads.looks(evidence))
-    settings = evidence.topics or evidence.group_settings or evidence.brokers
-    return bool(_measured(ordered) or looked or settings) and not any(_backlogs_seen_once(ordered))
+    return bool(_measured(ordered) or looked) and not any(_backlogs_seen_once(ordered))
 
 
 def _measured(evidence: Evidence) -> bool:
-    """A backlog, or what clients do about one, is in the evidence."""
+    """A backlog, or what clients do about one, is in the evidence: settings, and lists of clients, are neither."""
     apart = offsets.apart(evidence)
     return bool(
         evidence.destinations
         or evidence.subscriptions
-        or evidence.clients
+        or any(each.queues or each.rates for each in evidence.clients)
         or evidence.streams
         or any(
             each.clients or each.diff_total or each.tps is not None
@@ -166,6 +166,5 @@ def _measured(evidence: Evidence) -> bool:
         )
         or evidence.flow_controls
         or evidence.offset_moves
-        or any(each.tool == "consumerStatus" for each in evidence.checks)
         or any(each.lag is not None or each.uncommitted for each in evidence.offsets if each.group not in apart)
     )

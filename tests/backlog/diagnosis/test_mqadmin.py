@@ -255,7 +255,8 @@ def test_lists_of_clients(release: str) -> None:
     ):
         found = read_text(consumer_status(release, clients, same=same), "s.txt", NOW)
         assert (codes(found), found.remarks, found.checks[0].group) == (want, [], "billing")
-        assert judged_healthy(found)
+        assert not judged_healthy(found)  # it shows no backlog
+        assert to_bring(found)
     pairs = [(name, f"10.2.0.1{n}:712{n}") for n, name in enumerate(twice)]
     (finding,) = diagnose(read_text(consumer_connection(release, pairs), "c.txt", NOW))
     assert (finding.code, finding.where) == ("duplicate_client_id", "group billing, client 172.17.0.1@170")

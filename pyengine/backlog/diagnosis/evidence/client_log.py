@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Literal
 
+from pyengine.backlog.diagnosis.evidence import connections
 from pyengine.backlog.diagnosis.evidence.model import (
     ClientEvent,
     EventKind,
@@ -100,7 +101,7 @@ _TELLING = (
     MARK, "ffset illegal", "PULL_OFFSET_MOVED", "he request offset", "updateConsumeOffsetToBroker", "rebalanced result",
     "consumer was paused", "resume this consumer", "CODE: ", "not latest", "subscription not exist",
     "execute the pull request", "is pause, so", "not locked", "lock expired", " locked ", "lock OK", "lock failed",
-    "can not unlock", "expire msg back", "consumeMessage ",
+    "can not unlock", "expire msg back", "consumeMessage ", *connections.TELLING,
 )  # fmt: skip
 
 # A line of the client or the broker, by the loggers of its releases.
@@ -269,6 +270,9 @@ class _Log:
             self.own_words(number, kind, line)
         elif match := _first(_NOT_LATEST, line):
             self.add(number, "subscription", match["group"], line, topic=match.groupdict().get("topic") or "")
+        elif connection := connections.connection_in(line):
+            topic = connection.address if connection.kind == "no_route" else ""
+            self.add(number, connection.kind, "", line, topic=topic, label=connection.address)
         elif match := _CODE.search(line):
             forbidden = _FORBIDDEN.search(line)
             if match["code"] in SUBSCRIPTION_CODES:
@@ -323,7 +327,8 @@ class _Log:
         for text in dict.fromkeys((self.first, self.last)):
             with suppress(ValueError):  # a date that cannot be
                 times.append(_time(text))
-        needs = "" if found.flow_controls or found.offset_moves else PROGRESS_TOO
+        telling = [each for each in found.events if each.kind in ("unreached", "unanswered", "no_route")]
+        needs = "" if found.flow_controls or found.offset_moves or telling else PROGRESS_TOO
         found.sources.append(Source(self.file, "RocketMQ log", tuple(times), needs=needs))
         return found
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from pyengine.backlog.diagnosis.evidence.model import Evidence
+from pyengine.backlog.diagnosis.evidence.model import Evidence, Source
+from pyengine.backlog.diagnosis.evidence.needs import JOLOKIA_TOO
 from pyengine.topology import BrokerConfiguration
 
 
@@ -21,4 +22,5 @@ def read(text: str, file: str, modified: int | None, properties: Mapping[str, st
 
     Raises InvalidTopologyError.
     """
-    return Evidence(brokers=[BrokerConfiguration.from_text(text, file, properties=properties)])
+    broker = BrokerConfiguration.from_text(text, file, properties=properties)
+    return Evidence(brokers=[broker], sources=[Source(file, "activemq.xml", needs=JOLOKIA_TOO)])

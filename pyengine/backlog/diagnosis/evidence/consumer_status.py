@@ -11,6 +11,7 @@ import re
 
 from pyengine._engine.rocketmq.client.consume_rates import Stuck
 from pyengine.backlog.diagnosis.evidence.model import Evidence, GroupCheck, QueueProblem, Remark, Source
+from pyengine.backlog.diagnosis.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.diagnosis.evidence.transcript import Block
 from pyengine.backlog.findings import say
 
@@ -45,7 +46,9 @@ def read(block: Block, file: str, time: int | None, found: Evidence) -> None:
             found.remarks.append(Remark(file, number, line, say("does not fit the table above it")))
     found.checks.append(check)
     product = ", ".join(f"RocketMQ client {version}" for version in dict.fromkeys(versions))
-    found.sources.append(Source(file, "mqadmin consumerStatus", () if check.time is None else (check.time,), product))
+    found.sources.append(
+        Source(file, "mqadmin consumerStatus", () if check.time is None else (check.time,), product, PROGRESS_TOO)
+    )
 
 
 def _line(line: str, check: GroupCheck, versions: list[str]) -> bool:

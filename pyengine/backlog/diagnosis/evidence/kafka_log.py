@@ -1,4 +1,4 @@
-"""The log of a Kafka consumer: lines in which it leaves its group because poll() was called too late."""
+"""The log of a Kafka client: its consumer leaves the group as poll() was called too late, or no node is reached."""
 
 from __future__ import annotations
 
@@ -16,11 +16,21 @@ _LATE = re.compile(
     r"(?<!due to )consumer poll timeout has expired|since the consumer is not part of an active group"
     r"|since the group has already rebalanced and assigned the partitions to another member"
 )
+# NetworkClient's lines and those of bootstrap.servers; since 0.11.
+_UNREACHED = (
+    re.compile(
+        r"Connection to node -?\d+ (?:\((?:[^\s/)]*/)?(?P<address>[^\s/)]+)\) )?could not be established\. "
+        r"(?:Broker|Node) may not be available"
+    ),
+    re.compile(r"Error connecting to node (?P<address>\S+:\d+) "),
+    re.compile(r"Bootstrap broker (?P<address>\S+:\d+) .*disconnected"),
+    re.compile(r"Couldn't resolve server (?P<address>\S+) from bootstrap\.servers"),
+)
 
 
 def recognises(text: str) -> bool:
-    """True for a line that names a consumer and its group."""
-    return _CONSUMER.search(text) is not None or _OLD.search(text) is not None
+    """True for a line that names a consumer and its group, or a node that a client does not reach."""
+    return any(each.search(text) is not None for each in (_CONSUMER, _OLD, *_UNREACHED))
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
@@ -39,9 +49,15 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
             group, client = named["group"], named["client"]
         elif old := _OLD.search(line):
             group, client = old["group"], ""
+        if node := next((match for each in _UNREACHED if (match := each.search(line))), None):
+            found.events.append(
+                ClientEvent(
+                    file, moment, number, "node_unreached", group, label=node["address"] or "", words=line.strip()[:200]
+                )
+            )
         if _LATE.search(line):
             found.events.append(
                 ClientEvent(file, moment, number, "poll_late", group, client_id=client, words=line.strip()[:200])
             )
-    found.sources.append(Source(file, "Kafka consumer log", tuple(times), needs=DESCRIBE_TOO))
+    found.sources.append(Source(file, "Kafka consumer log", tuple(times), needs="" if found.events else DESCRIBE_TOO))
     return found

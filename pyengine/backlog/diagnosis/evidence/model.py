@@ -348,7 +348,8 @@ class OffsetMove:
 
 EventKind = Literal[
     "subscription", "paused", "resumed", "forbidden", "pull_expired", "not_locked", "locked", "not_unlocked", "expired",
-    "failed", "rebalanced", "poll_late",
+    "failed", "rebalanced", "poll_late", "unreached", "reached", "unanswered", "closed", "idle", "no_route",
+    "node_unreached",
 ]  # fmt: skip
 
 
@@ -361,7 +362,9 @@ class ClientEvent:
     (no pull for two minutes), "not_locked" and "locked" (a queue consumed in order), "not_unlocked" (a queue given up
     whose listener still runs), "expired" (a message sent back after consumeTimeout), "failed" (the listener threw, or
     answered null or not OK), "rebalanced" (client, members and queues of one topic), "poll_late" (of Kafka: poll()
-    later than max.poll.interval.ms). label: topic/broker/queue. words: the log's own.
+    later than max.poll.interval.ms), "unreached" and "reached" (a name server or broker), "unanswered" (a request got
+    no answer in time), "closed" and "idle" (a connection), "no_route" (a topic that the name server does not know),
+    "node_unreached" (a broker of Kafka). label: topic/broker/queue, of connections the address. words: the log's own.
     """
 
     file: str

@@ -8,3 +8,4 @@ PROGRESS_TOO = say("give `mqadmin consumerProgress -g GROUP -s true` too, twice,
 BROKER_OFFSETS_TOO = say(
     "it has no broker offsets: give `mqadmin topicStatus -t TOPIC` or consumerProgress of then too"
 )
+JOLOKIA_TOO = say("give a `read` of org.apache.activemq:type=Broker,* over Jolokia too, twice, a minute apart")

@@ -14,6 +14,7 @@ from pyengine.backlog.diagnosis.evidence import (
     broker_log,
     client_log,
     configuration,
+    connections,
     jolokia,
     kafka_groups,
     kafka_log,
@@ -60,6 +61,7 @@ def readers(properties: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
         Reader("broker.log of RocketMQ", broker_log.recognises, broker_log.read),
         Reader("tables of mqadmin, activemq-admin and Kafka's tools", _is_table, _tables),
         Reader("log of a Kafka consumer", kafka_log.recognises, kafka_log.read),
+        Reader("log with exceptions of RocketMQ's client", connections.recognises, client_log.read),
     )
 
 
