@@ -18,7 +18,8 @@ GROUPS = (
     "connect-jdbc-sink",
     "fraud.detection.streams.production.eu-west-1",
 )
-RELEASES = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.4.1", "3.9.1", "4.1.0")
+RELEASES = ("0.9.0.1", "0.10.0.1", "0.10.1.1", "0.10.2.2", "0.11.0.3", "1.1.1", "2.8.2", "3.4.1", "3.9.1", "4.0.0",
+            "4.1.0", "4.2.0")  # fmt: skip
 HEALTHY: frozenset[str] = frozenset()
 OFFSETS, STATE, MEMBERS, ALL, SHARE = "offsets", "state", "members", "all groups", "share"
 
@@ -120,6 +121,16 @@ class Draw:
         return self.group([self.queue(number, lags(), owners[number]) for number in self.places], clients)
 
 
+def shows_owners_alone(release: str) -> bool:
+    """Releases whose tables are of the partitions that members have."""
+    return release.startswith(("0.9.", "0.10.0.", "0.10.1."))
+
+
+def shows_standby(release: str) -> bool:
+    """Whether the table of partitions has rows of members without one: since 1.0 it leaves them out."""
+    return release.startswith("0.") and not shows_owners_alone(release)
+
+
 Drawn = tuple[Group, frozenset[str]]
 
 
@@ -140,8 +151,7 @@ def at_rest_without_members(draw: Draw) -> Drawn:
 def standby_members(draw: Draw) -> Drawn:
     """More members than partitions, which keep up: the rest stand by."""
     group = draw.simple(draw.keeping_up, draw.clients(len(draw.places) + draw.random.randint(1, 3)))
-    # Since 1.0 the table of partitions leaves them out.
-    return group, frozenset({"idle_members"}) if draw.release.startswith("0.") else HEALTHY
+    return group, frozenset({"idle_members"}) if shows_standby(draw.release) else HEALTHY
 
 
 def some_partitions_unused(draw: Draw) -> Drawn:
@@ -425,7 +435,7 @@ def begins_at_the_end(draw: Draw) -> Drawn:
 def slow_with_standby(draw: Draw) -> Drawn:
     """More members than partitions, and what waits grows: more of them do not help."""
     group = draw.simple(draw.growing, draw.clients(len(draw.places) + 2))
-    return group, frozenset({"slow", "idle_members"} if draw.release.startswith("0.") else {"slow"})
+    return group, frozenset({"slow", "idle_members"} if shows_standby(draw.release) else {"slow"})
 
 
 def share_keeps_up(draw: Draw) -> Drawn:
@@ -456,6 +466,13 @@ RULES: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {
 RULES[ALL] = RULES[OFFSETS]
 
 
+# A partition that nobody has, and a group in which nobody is, are in no table of 0.9, 0.10.0 and 0.10.1.
+NOT_SHOWN: tuple[Rule, ...] = (
+    at_rest_without_members, has_rebalanced, stopped, rebalancing, unassigned_queue, stopped_at_rest, not_subscribed,
+    rewound_while_stopped, ahead_without_members,
+)  # fmt: skip
+
+
 def commands_known(release: str) -> tuple[str, ...]:
     """What the tools of a release can be asked: --state and --members came with 1.1, --all-groups with 2.4."""
     if release.startswith("0."):
@@ -478,8 +495,7 @@ def case(number: int, release: str) -> Case:
     Even numbers are healthy; numbers in a row take the rules in turn.
     """
     random = Random(f"kafka {release} {number}")
-    # 0.10 and 0.11 show members without a partition, and diagnose still tells of those of the first moment.
-    left_out = (has_rebalanced,) if release.startswith("0.") else ()
+    left_out = NOT_SHOWN if shows_owners_alone(release) else ()
     pairs = [(shown, rule) for shown in commands_known(release) for rule in RULES[shown][number % 2]
              if rule not in left_out]  # fmt: skip
     shown, rule = pairs[number // 2 % len(pairs)]

@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 from random import Random
 
 from tests.backlog.tools.clusters import START, Case
-from tests.backlog.tools.drawing_rocketmq import CONNECTED, RELEASES, STATS, STATUS, TOGETHER, WITHOUT_CLIENTS
+from tests.backlog.tools.drawing_rocketmq import (
+    CONNECTED,
+    STATS,
+    STATUS,
+    TOGETHER,
+    WITHOUT_CLIENTS,
+    shows_clients_always,
+    shows_no_clients,
+)
 
 DAY = 86_400_000
 WAYS = ("a file for each look", "one file with dates", "dated files that were copied", "prompts and noise",
@@ -90,10 +98,15 @@ def _names_itself(case: Case) -> bool:
     if case.cluster.product == "kafka":
         return not release.startswith(("0.", "1."))
     clients_at_a_glance = any(each.owner for each in case.cluster.groups[0].moments[1].queues)
-    always = list(RELEASES).index(release) < 2 or list(RELEASES).index(release) > 4
+    always = shows_clients_always(release) or shows_no_clients(release) or _since_4_9(release)
     return case.shown not in (STATUS, TOGETHER, CONNECTED) and (
         always or case.shown == STATS or (clients_at_a_glance and case.shown != WITHOUT_CLIENTS)
     )
+
+
+def _since_4_9(release: str) -> bool:
+    """The column of clients is there only if they were asked for."""
+    return release.startswith(("4.9.", "5."))
 
 
 def _closed(text: str) -> str:

@@ -13,15 +13,21 @@ from bench.jvm import harness
 SOURCES = Path(__file__).parent / "java"
 BUILD = SOURCES.parents[3] / "build" / "tools"
 MQADMIN = ("org.apache.rocketmq.tools.command.MQAdminStartup", "main0")
+MQADMIN_OF_ALIBABA = ("com.alibaba.rocketmq.tools.command.MQAdminStartup", "main0")  # 3.x
 # Release of Kafka -> the artifact that has its tools, and their entry point.
 KAFKA = {
+    "0.9.0.1": "kafka_2.11",
+    "0.10.0.1": "kafka_2.11",
+    "0.10.1.1": "kafka_2.11",
     "0.10.2.2": "kafka_2.11",
     "0.11.0.3": "kafka_2.12",
     "1.1.1": "kafka_2.12",
     "2.8.2": "kafka_2.13",
     "3.4.1": "kafka_2.13",
     "3.9.1": "kafka-tools",
+    "4.0.0": "kafka-tools",
     "4.1.0": "kafka-tools",
+    "4.2.0": "kafka-tools",
 }
 CONSUMER_GROUPS = {"kafka-tools": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"}
 SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
@@ -33,9 +39,11 @@ class RealTools:
 
     def __init__(self, product: str, release: str) -> None:
         artifact = "rocketmq-tools" if product == "rocketmq" else KAFKA[release]
+        owner = "com.alibaba" if product == "rocketmq" and release.startswith("3.") else "org.apache"
+        self.mqadmin = MQADMIN_OF_ALIBABA if owner == "com.alibaba" else MQADMIN
         self.consumer_groups = CONSUMER_GROUPS.get(artifact, "kafka.admin.ConsumerGroupCommand")
         folder = BUILD / f"{product}-{release}"
-        coordinates = [f"-Dgroup=org.apache.{product}", f"-Dartifact={artifact}", f"-Drelease={release}"]
+        coordinates = [f"-Dgroup={owner}.{product}", f"-Dartifact={artifact}", f"-Drelease={release}"]
         # A jar of netty's is named by the machine it is for.
         coordinates.append("-Dos.detected.classifier=linux-x86_64")
         path = harness(SOURCES, folder / "jars", folder / "classes", artifact, coordinates)

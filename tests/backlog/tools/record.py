@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.backlog.tools import drawing_kafka, drawing_rocketmq, wire_kafka
 from tests.backlog.tools.clusters import Case
-from tests.backlog.tools.real import MQADMIN, SHARE_GROUPS, RealTools
+from tests.backlog.tools.real import SHARE_GROUPS, RealTools
 from tests.backlog.tools.wire_rocketmq import NAME_SERVER, Servers
 
 DATA = Path(__file__).parents[1] / "data" / "tools"
@@ -49,7 +49,9 @@ def commands(case: Case) -> Iterator[tuple[int, str, list[str]]]:
     if shown != drawing_rocketmq.LIST:
         words += ["-g", group]
         asks = shown not in (drawing_rocketmq.WITHOUT_CLIENTS, drawing_rocketmq.CONNECTED)
-        if asks and not drawing_rocketmq.shows_clients_always(case.cluster.release):
+        release = case.cluster.release
+        automatic = drawing_rocketmq.shows_clients_always(release) or drawing_rocketmq.shows_no_clients(release)
+        if asks and not automatic:
             words += ["-s", "true"]
     for moment in range(2):
         yield moment, "mqadmin " + " ".join(words), words
@@ -72,6 +74,8 @@ def more_commands(case: Case) -> Iterator[tuple[int, str, list[str]]]:
         ["consumerConnection", "-g", cluster.groups[0].name],
     ]
     for each in words:
+        if each[0] == "brokerConsumeStats" and cluster.release.startswith("3.2."):
+            continue
         yield 1, "mqadmin " + " ".join(each), each
 
 
@@ -89,7 +93,7 @@ def rocketmq(release: str, texts: Path | None = None) -> list[dict[str, object]]
                 asked += [(False, *each) for each in more_commands(case)]
             for shown, moment, command, words in asked:
                 servers.show(case.cluster, moment)
-                text = tools.run(MQADMIN, *words, "-n", ":".join(map(str, NAME_SERVER)))
+                text = tools.run(tools.mqadmin, *words, "-n", ":".join(map(str, NAME_SERVER)))
                 printed.append({"moment": moment, "command": command, "text": text, "shown": shown})
                 if texts is not None and len(found) < 6:
                     texts.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 
 from tests.backlog.tools.clusters import QUIET, Case, Client, Cluster, Group, Moment, Queue
-from tests.backlog.tools.drawing_kafka import ALL, STATE
+from tests.backlog.tools.drawing_kafka import ALL, STATE, shows_owners_alone
 from tests.backlog.tools.drawing_rocketmq import (
     BROKER,
     CONNECTED,
@@ -43,15 +43,19 @@ def consumer_progress(group: Group, moment: int, release: str, *, brokers: int, 
     version = _number(release)
     width = 64 if version >= (4, 9, 3) else 32
     now = group.moments[moment]
-    clients_shown = with_clients or version < (4, 9, 3)
+    clients_shown = with_clients or (4, 1) <= version < (4, 9, 3)
+    timed = version >= (3, 5)
     inflight = version >= (5, 1)
     head = [
         f"{'#Topic':<{width}}  {'#Broker Name':<32}  {'#QID':<4}  {'#Broker Offset':<20}  {'#Consumer Offset':<20}  "
     ]
     if clients_shown:
         head.append(f"{'#Client IP':<20} ")
-    head.append(f"{'#Diff':<20}")
-    head.append(f" {'#Inflight':<20}#LastTime\n" if inflight else "  #LastTime\n")
+    if timed:
+        head.append(f"{'#Diff':<20}")
+        head.append(f" {'#Inflight':<20}#LastTime\n" if inflight else "  #LastTime\n")
+    else:
+        head.append("#Diff\n")
     lines = ["".join(head)]
     owners = {client.id: client.id.split("@")[0] for client in now.clients}
     # A client that is asked last overwrites what another said of the same queue; pop clients have none.
@@ -64,15 +68,29 @@ def consumer_progress(group: Group, moment: int, release: str, *, brokers: int, 
         if clients_shown:
             shown = owners.get(queue.owner, "") if with_clients and group.kind != "pop" else ""
             line += f"{shown or ('NA' if shows_clients_always(release) else 'N/A'):<20} "
+        if not timed:
+            lines.append(f"{line}{queue.newest - queue.committed}\n")
+            continue
         line += f"{queue.newest - queue.committed:<20}"
         line += f" {queue.pulled - queue.committed:<20} " if inflight else "  "
-        last = "N/A" if queue.consumed_at == 0 and not shows_clients_always(release) else _clock(queue.consumed_at)
+        last = "N/A" if queue.consumed_at == 0 and version >= (4, 3) else _clock(queue.consumed_at)
         lines.append(f"{line}{last}\n")
     tps = sum(now.tps / brokers for _ in range(brokers))
     total = sum(each.newest - (each.committed or 0) for each in now.queues)
+    if not timed:
+        tps = _by_broker(now.tps, brokers)
     lines.append(f"\nConsume TPS: {tps if version < (4, 4) else _two_places(tps)}\n")
     lines.append(f"Consume Diff Total: {total}\nConsume Inflight Total: 0\n" if inflight else f"Diff Total: {total}\n")
     return "".join(lines)
+
+
+def _by_broker(tps: float, brokers: int) -> int:
+    """In 3.2 each broker's share is a whole number."""
+    return sum(int(tps / brokers) for _ in range(brokers))
+
+
+def _whole_tps(moment: Moment, cluster: Cluster) -> int:
+    return int(moment.tps) if _number(cluster.release) >= (3, 5) else _by_broker(moment.tps, len(cluster.brokers))
 
 
 def progress_of_all(cluster: Cluster, moment: int, *, order: Sequence[str] = ()) -> str:
@@ -88,7 +106,7 @@ def progress_of_all(cluster: Cluster, moment: int, *, order: Sequence[str] = ())
         kind, model = ("PUSH", "CLUSTERING") if online else ("", "")
         lines.append(
             f"{group.name[:width]:<{width}}  {len(now.clients):<6}  {version:<24} {kind:<5}  {model:<14}  "
-            f"{int(now.tps):<7}  {total}\n"
+            f"{_whole_tps(now, cluster):<7}  {total}\n"
         )
     return "".join(lines)
 
@@ -111,9 +129,10 @@ def consumer_status(
         index = f"{number:<10} " if with_head else f"{number:03}  "
         lines.append(f"{index}{client.id:<40} {client.version_name:<20} {now}/{client.id}\n")
     different = len({client.subscriptions for client in clients}) > 1
+    gap = "\n" if _number(release) < (3, 5) else ""
     if different:
-        return "".join([*lines, "\n\nWARN: Different subscription in the same group of consumer!!!"])
-    lines.append("\n\nSame subscription in the same group of consumer\n\nRebalance OK\n")
+        return "".join([*lines, f"\n\nWARN: Different subscription in the same group of consumer!!!{gap}"])
+    lines.append(f"\n\nSame subscription in the same group of consumer\n{gap}\nRebalance OK\n")
     spans = iter(idle)
     for client in sorted({each.id: each for each in clients}.values(), key=lambda each: each.id):
         for held in sorted(client.held, key=lambda each: (each.topic, each.broker, each.number)):
@@ -153,8 +172,10 @@ def broker_consume_stats(cluster: Cluster, moment: int, broker: str) -> str:
 def stats_all(cluster: Cluster, moment: int, *, order: Sequence[str] = ()) -> str:
     """``mqadmin statsAll``: of each topic (order: theirs) and group that consumes it; rates are those of a minute."""
     width = 64 if _number(cluster.release) >= (4, 9, 3) else 32
+    counted = _number(cluster.release) >= (3, 5)
+    backlog = f" {'#Accumulation':>12}" if counted else ""
     lines = [
-        f"{'#Topic':<{width}}  {'#Consumer Group':<{width}} {'#Accumulation':>12} {'#InTPS':>11} {'#OutTPS':>11} "
+        f"{'#Topic':<{width}}  {'#Consumer Group':<{width}}{backlog} {'#InTPS':>11} {'#OutTPS':>11} "
         f"{'#InMsg24Hour':>14} {'#OutMsg24Hour':>14}\n"
     ]
     count = len(cluster.brokers)
@@ -170,8 +191,9 @@ def stats_all(cluster: Cluster, moment: int, *, order: Sequence[str] = ()) -> st
                 waiting = max(0, sum(each.newest - (each.committed or 0) for each in queues))
                 put = _two_places(sum(coming for _ in range(asked)))
                 got = _two_places(sum(gone for _ in range(asked)))
+                backlog = f" {waiting:>12}" if counted else ""
                 lines.append(
-                    f"{topic[:width]:<{width}}  {group.name[:width]:<{width}} {waiting:>12} {put:>11} {got:>11} "
+                    f"{topic[:width]:<{width}}  {group.name[:width]:<{width}}{backlog} {put:>11} {got:>11} "
                     f"{_in_a_day(coming) * asked:>14} {_in_a_day(gone) * asked:>14}\n"
                 )
     return "".join(lines)
@@ -204,11 +226,13 @@ def consumer_connection(
             f"{number:03}  {each.id:<32} {each.address:<22} {each.language:<8} {each.version_name}\n"
             for number, each in enumerate(clients, 1)
         ]
-        lines.append("\nBelow is subscription:")
+        older = _number(release) < (3, 5)
+        lines.append("\nBelow is subscription:\n" if older else "\nBelow is subscription:")
         lines += [
             f"{number:03}  Topic: {topic:<40} SubExpression: {subscriptions[topic]}\n"
             for number, topic in enumerate(topics or subscriptions, 1)
         ]
+        lines.append("\n" if older else "")
     lines.append(
         "ConsumeType: CONSUME_PASSIVELY\nMessageModel: CLUSTERING\nConsumeFromWhere: CONSUME_FROM_LAST_OFFSET\n"
     )
@@ -217,6 +241,13 @@ def consumer_connection(
 
 def _not_online(group: Group, release: str) -> str:
     """What it prints of a group without clients: the first lines of a stack trace."""
+    if release.startswith("3."):
+        return (
+            "com.alibaba.rocketmq.client.exception.MQBrokerException: CODE: 206  DESC: the consumer group"
+            f"[{group.name}] not online\n"
+            "For more information, please visit the url, https://github.com/alibaba/RocketMQ/issues/64\n"
+            "\tat com.alibaba.rocketmq.client.impl.MQClientAPIImpl.getConsumerConnectionList(MQClientAPIImpl.java:1)\n"
+        )
     return (
         "org.apache.rocketmq.tools.command.SubCommandException: ConsumerConnectionSubCommand command failed\n"
         "\tat org.apache.rocketmq.tools.command.MQAdminStartup.main(MQAdminStartup.java:77)\n"
@@ -239,7 +270,7 @@ def _said(name: str, moment: Moment, release: str) -> str:
 
 def note(release: str) -> str:
     """What it says of old consumers, on standard error."""
-    if release.startswith("0."):
+    if release.startswith(("0.10.2.", "0.11.")):
         return (
             "Note: This will only show information about consumers that use the Java consumer API "
             "(non-ZooKeeper-based consumers).\n\n"
@@ -270,6 +301,8 @@ def offsets(
     version = _number(release)
     now = group.moments[moment]
     rows = _rows(group, moment, order)
+    if shows_owners_alone(release):
+        return _of_owners(group, rows, release)
     if version < (1,):  # later releases leave members without partitions out
         without = [each for each in now.clients if not any(each is client for _, client in rows)]
         without.sort(key=lambda each: idle.index(each.id) if each.id in idle else -1)
@@ -311,6 +344,27 @@ def offsets(
     table = "\n".join(form.format(*line) for line in (titles, *cells))
     # Release 3.9 ends no line: it begins each one.
     return f"{_said(group.name, now, release)}\n{table}" + ("" if (3, 8) <= version < (4,) else "\n")
+
+
+def _of_owners(group: Group, rows: Sequence[tuple[Queue | None, Client | None]], release: str) -> str:
+    """The table before 0.10.2: of the partitions that members have, each with its OWNER."""
+    titles = ["GROUP", "TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "OWNER"]
+    lines = [titles]
+    for queue, client in rows:
+        if queue is not None and client is not None:
+            known = queue.committed is not None
+            numbers = [queue.committed if known else "unknown", queue.newest, queue.lag if known else "unknown"]
+            lines.append(
+                [group.name, queue.topic, str(queue.number), *map(str, numbers), f"{client.name}_{client.address}"]
+            )
+    if release.startswith("0.9."):
+        lines[0] = [title.replace("-OFFSET", " OFFSET").replace("LOG-END", "LOG END") for title in titles]
+        return "".join(", ".join(line) + "\n" for line in lines)
+    widths = (30, 30, 10, 15, 15, 15)
+    return "".join(
+        " ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=False)) + f" {line[-1]}\n"
+        for line in lines
+    )
 
 
 def state(group: Group, moment: int, release: str) -> str:

@@ -78,7 +78,7 @@ def like(recording: Recording, printed: Printed) -> str | None:
 
 def _offsets(group: Group, printed: Printed, release: str) -> str:
     """The table of a group, its rows in the order of the printed one."""
-    begin = rf"^(?:{re.escape(group.name)} +)?(\S+) +(\d+)  +(?=[\d-])"
+    begin = rf"^(?:{re.escape(group.name)},? +)?(\S+?),? +(\d+)(?:,|  ) *(?=[\du-])"
     topics = {each.topic for each in group.moments[0].queues}
     rows = [(topic, int(number)) for topic, number in re.findall(begin, printed.text, re.MULTILINE) if topic in topics]
     members = [each.id for each in group.moments[printed.moment].clients if each.id in printed.text]

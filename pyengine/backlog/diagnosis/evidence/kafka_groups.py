@@ -67,6 +67,11 @@ _BETWEEN = re.compile(
     r"(?:TARGET-)?(?:ACTIVE|STANDBY|WARMUP)(?:-TASKS)?:"
 )
 
+# The end of a table before 0.10.2, and a row of it: names of groups and members may have blanks inside, topics not.
+_OWNED = ("PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "OWNER")
+_NUMBER = r"(-?\d+|-|unknown|none)"
+_OWNED_ROW = re.compile(rf"\s*(\S.*?)\s+(\S+)\s+(\d+)\s+{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}\s+(\S.*?)\s*$")
+
 
 @dataclass(slots=True)
 class _Table:
@@ -112,6 +117,8 @@ class _Table:
     def cut(self, line: str) -> dict[str, str] | None:
         """A line whose names have blanks inside: each cell begins where its column's title does, but for the last one,
         which may stand behind a host that is longer than its column."""
+        if self.titles[2:] == _OWNED and (owned := _OWNED_ROW.match(line)) and not self.commas:
+            return dict(zip(self.titles, owned.groups(), strict=True))
         if self.titles[-2:] != ("HOST", "CLIENT-ID") or self.lines > 1:
             return None
         begins = [found.start() for found in re.finditer(r"\S+", self.text)]
@@ -446,6 +453,8 @@ class _Reading:
         for (kind, group), seen in members.items():
             # The tool says so beside a table of a group that is not at rest; a member without partitions is in few.
             settled = "Stable" if seen.offsets and seen.names and group not in self.noted else ""
+            if seen.offsets and group in self.noted:
+                seen.idle.clear()  # while it rebalances nobody has a partition
             if seen.offsets and not (seen.idle or settled or kind != "consumer"):
                 continue
             counted = len(seen.names) if seen.idle or not seen.offsets else None

@@ -14,7 +14,7 @@ from pyengine.backlog.diagnosis.evidence.transcript import Block, commands_in
 from pyengine.backlog.findings import say
 
 TOPIC_STATUS = ("#Min Offset", "#Max Offset")
-STATS_ALL = ("#Topic", "#Consumer Group", "#Accumulation")
+STATS_ALL = ("#Topic", "#Consumer Group", "#InTPS")
 CLUSTER_LIST = ("#Cluster Name", "#Broker Name")
 CONNECTION = ("#ClientId", "#ClientAddr")
 # Before 4.9.3 the list of connections has numbers in front and no header.
@@ -115,6 +115,9 @@ def _updated(text: str) -> int | None:
 
 
 def _stats_all(block: Block, file: str, time: int | None, found: Evidence) -> None:
+    if "#Accumulation" not in block.lines[0]:  # 3.2 has rates alone
+        _source(found, file, "mqadmin statsAll", time, needs=PROGRESS_TOO)
+        return
     for number, line, cells in _rows(block):
         if cells[-1] == "NO_CONSUMER":  # a topic without a group: nothing waits for anybody
             continue
