@@ -8,7 +8,7 @@ from pyengine.backlog.diagnosis.evidence import Evidence
 from pyengine.backlog.diagnosis.evidence.tables import CUT
 from pyengine.backlog.diagnosis.incidents import incidents
 from pyengine.backlog.diagnosis.rules import clients, connections, destinations, kafka, offsets, streams, threads
-from pyengine.backlog.diagnosis.rules.series import BREATH, by_time, clock
+from pyengine.backlog.diagnosis.rules.series import by_time, clock
 from pyengine.backlog.diagnosis.rules.sights import in_order
 from pyengine.backlog.findings import Finding, Said, say
 from pyengine.topology.checked import check
@@ -74,7 +74,7 @@ def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
         )
     for group in offsets.groups(evidence):
         behind = [each for each in group.queues if (each.lag > 0 or each.last.uncommitted) and not each.period]
-        if not behind or sum(each.lag for each in behind) <= (group.tps or 0) * BREATH:
+        if not behind or not offsets.more_than_a_breath(group, behind):
             continue
         if any(each.first is not each.last for each in behind):
             again = say("seen twice, and nothing tells how far apart: put the output of `date` in front of each table")

@@ -448,6 +448,36 @@ def share_stopped(draw: Draw) -> Drawn:
     return draw.simple(draw.standing, ()), frozenset({"stopped"})
 
 
+def among_many(draw: Draw, hot: Callable[[], Lags], others: Callable[[], Lags], *, idle: bool = False) -> Group:
+    """One partition of 64 does something else than the others. idle: nothing comes to those."""
+    draw.places = list(range(64))
+    clients = draw.workers(most=12)
+    owners, odd, rate = draw.owners(clients), draw.random.randrange(64), draw.rate
+    queues = []
+    for number, owner in enumerate(owners):
+        draw.rate = rate if number == odd or not idle else 0
+        queues.append(draw.queue(number, hot() if number == odd else others(), owner))
+    return draw.group(queues, clients)
+
+
+def one_of_many_grows(draw: Draw) -> Drawn:
+    """A key is used more than others: its partition grows, the others keep up, and hide it in the sum."""
+    return among_many(draw, draw.growing, draw.keeping_up), frozenset({"slow"})
+
+
+def one_of_many_grows_others_rest(draw: Draw) -> Drawn:
+    return among_many(draw, draw.growing, lambda: (0, 0), idle=True), frozenset({"slow"})
+
+
+def one_of_many_stuck_others_rest(draw: Draw) -> Drawn:
+    return among_many(draw, draw.standing, lambda: (0, 0), idle=True), frozenset({"one_queue_stuck"})
+
+
+def one_of_many_grows_others_drain(draw: Draw) -> Drawn:
+    """The backlog of the others is worked off, and one partition's grows meanwhile."""
+    return among_many(draw, draw.growing, draw.draining), frozenset({"slow", "draining"})
+
+
 Rule = Callable[[Draw], Drawn]
 RULES: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {
     OFFSETS: (
@@ -458,7 +488,8 @@ RULES: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {
          rebalancing, unassigned_queue, one_member_hung, broker_lost_messages, stuck_and_slow,
          stuck_while_draining, stopped_at_rest, stalled_at_rest, not_subscribed,
          half_of_the_partitions_stuck, rewound_while_stopped, ahead_without_members, one_partition_is_slow,
-         one_partition_stalled, grows_a_little, slow_with_standby),
+         one_partition_stalled, grows_a_little, slow_with_standby, one_of_many_grows, one_of_many_grows_others_rest,
+         one_of_many_stuck_others_rest, one_of_many_grows_others_drain),
     ),
     STATE: ((keeps_up, at_rest_without_members, deployed_anew), (rebalancing, one_queue_stuck, stopped)),
     MEMBERS: ((keeps_up, at_rest), (rebalancing, one_member_hung)),

@@ -620,6 +620,42 @@ def offline_and_empty(draw: Draw) -> Drawn:
     return at_rest_without_clients(draw)
 
 
+def among_many(draw: Draw, hot: Callable[[], Lags], others: Callable[[], Lags], *, idle: bool = False) -> Group:
+    """One queue of 64 does something else than the others. idle: nothing comes to those."""
+    per_broker = 64 // len(draw.brokers)
+    draw.places = [(broker, number) for broker in draw.brokers for number in range(per_broker)]
+    clients = draw.workers()
+    owners = draw.owners(clients, len(draw.places))
+    odd = draw.random.randrange(len(draw.places))
+    return draw.group(
+        [
+            draw.queue(draw.topic, place, hot(), owner)
+            if number == odd
+            else draw.queue(draw.topic, place, others(), owner, 0 if idle else None)
+            for number, (place, owner) in enumerate(zip(draw.places, owners, strict=True))
+        ],
+        clients,
+    )
+
+
+def one_of_many_grows(draw: Draw) -> Drawn:
+    """A key is used more than others: its queue grows, the others keep up, and hide it in the sum."""
+    return among_many(draw, draw.growing, draw.keeping_up), frozenset({"slow"})
+
+
+def one_of_many_grows_others_rest(draw: Draw) -> Drawn:
+    return among_many(draw, draw.growing, lambda: (0, 0), idle=True), frozenset({"slow"})
+
+
+def one_of_many_stuck_others_rest(draw: Draw) -> Drawn:
+    return among_many(draw, draw.standing, lambda: (0, 0), idle=True), frozenset({"one_queue_stuck"})
+
+
+def one_of_many_grows_others_drain(draw: Draw) -> Drawn:
+    """The backlog of the others is worked off, and one queue's grows meanwhile."""
+    return among_many(draw, draw.growing, draw.draining), frozenset({"slow", "draining"})
+
+
 Rule = Callable[[Draw], Drawn]
 # What is shown -> rules, healthy ones first; each row is drawn with the same chance as its neighbours.
 RULES: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {
@@ -631,7 +667,8 @@ RULES: dict[str, tuple[tuple[Rule, ...], tuple[Rule, ...]]] = {
          unassigned_queue, one_client_hung, listener_fails, broker_lost_messages, stuck_and_slow,
          stuck_while_draining, stopped_at_rest, stalled_at_rest, not_subscribed,
          half_of_the_queues_stuck, rewound_while_stopped, ahead_without_clients, one_queue_is_slow, one_queue_stalled,
-         grows_a_little),
+         grows_a_little, one_of_many_grows, one_of_many_grows_others_rest, one_of_many_stuck_others_rest,
+         one_of_many_grows_others_drain),
     ),
     WITHOUT_CLIENTS: (
         (keeps_up, at_rest, some_queues_unused, drains, slow_trickle, two_topics, one_name_begins_another),

@@ -66,7 +66,7 @@ def pasted(case: Case, texts: list[tuple[int, str]], way: str, random: Random) -
     if way == "one look" and case.shown != STATS:
         last = max(moment for moment, _ in texts)
         texts = [(moment, text) for moment, text in texts if moment == last]
-        truth &= SEEN_AT_ONCE if kafka else SEEN_AT_ONCE - {"not_subscribed"}
+        truth &= SEEN_AT_ONCE
     found = []
     for number, (moment, text) in enumerate(texts):
         command, _, output = text.partition("\n")

@@ -121,6 +121,16 @@ WORDS: dict[str, Callable[..., Said]] = {
     "{moving:other queue moves|other queues move}": lambda moving: say(
         "{moving:other partition moves|other partitions move}", moving=moving
     ),
+    "{rest:other queue is|other queues are} up to date, to which nothing comes": lambda rest: say(
+        "{rest:other partition is|other partitions are} up to date, to which nothing comes", rest=rest
+    ),
+    "{hot:queue grows|queues grow}, {others:other keeps up or is|others keep up or are} at rest": lambda hot, others: (
+        say(
+            "{hot:partition grows|partitions grow}, {others:other keeps up or is|others keep up or are} at rest",
+            hot=hot,
+            others=others,
+        )
+    ),
     "{orphans:queue|queues} without a client, {clients:client|clients}": lambda orphans, clients: say(
         "{orphans:partition|partitions} without a member, {clients:member|members}", orphans=orphans, clients=clients
     ),
@@ -192,6 +202,11 @@ SLOW = say(
     "A partition has one member, so more members cannot help: make the work between two polls faster, hand records to "
     "threads, or add partitions (keys then go to others)."
 )
+HOT = say(
+    "These partitions get more than one member consumes, and the others have nothing to do with it: a key that is "
+    "used more than others, or a partitioner of your own. More members do not help, for a partition has one: spread "
+    "the keys (a part of the key that is finer, or more partitions), or make the work between two polls faster."
+)
 SLOW_SHARE = say("Members of a share group share partitions: more of them help, beyond the number of partitions too.")
 
 
@@ -210,7 +225,7 @@ def in_words(finding: Finding, group: Group | None = None, told: Told | None = N
             seen = bool(group.clients or group.connected)
             advice = STALLED_SHARE if kind == "share" else STALLED if seen else STALLED_UNSEEN
         elif finding.code == "slow":
-            advice = SLOW_SHARE if kind == "share" else SLOW
+            advice = SLOW_SHARE if kind == "share" else HOT if finding.advice == offsets.HOT else SLOW
         elif finding.code == "too_few_consumers":
             advice = say(
                 "{members:member|members} for {partitions:partition|partitions}: more members help, up to "
@@ -320,8 +335,10 @@ def unavailable(group: Group) -> Iterator[Finding]:
 def lag_grows(group: Group) -> Iterator[Finding]:
     """lag_grows: a lag that is told without offsets grows."""
     told = [each for each in group.queues if each.last.told_lag is not None and each.last.consumer_offset is None]
+    if told and not _has_grown(told):  # one among many, whose sum does not show it
+        told = [each for each in told if _has_grown([each])]
     lag, before = sum(each.lag for each in told), sum(each.first.lag or 0 for each in told)
-    if told and group.period >= QUIET and lag >= before * GROWN and lag - before >= MANY:
+    if told and group.period >= QUIET:
         yield Finding(
             "lag_grows",
             Severity.WARNING,
@@ -336,6 +353,11 @@ def lag_grows(group: Group) -> Iterator[Finding]:
                 "still."
             ),
         )
+
+
+def _has_grown(queues: Sequence[Progress]) -> bool:
+    lag, before = sum(each.lag for each in queues), sum(each.first.lag or 0 for each in queues)
+    return lag >= before * GROWN and lag - before >= MANY
 
 
 def _worst(queues: Sequence[Progress]) -> list[Said]:

@@ -19,6 +19,13 @@ from pyengine.backlog.findings import Finding, Said, Severity, say
 QUIET = 30.0
 DEAD = "%DLQ%"
 RETRY = "%RETRY%"
+HOT_GROWS = 0.02  # of what is consumed meanwhile
+HOT_AT_ONCE = 3  # times a breath of an average queue: so much in one queue is looked at again
+HOT = say(
+    "These queues get more than one client consumes, and the others have nothing to do with it: a key that is used "
+    "more than others, or a selector that sends to them. More clients do not help, for a queue has one: spread the "
+    "keys over more queues, make the listener faster, or give these queues a client without others."
+)
 FAILING = 0.01  # redeliveries among what a group consumes
 FAILS = say(
     "The listener throws or answers RECONSUME_LATER: each failure comes back after 10 s, 30 s, 1 min ... "
@@ -137,8 +144,8 @@ class Progress:
 class Group:
     """All queues of one group in one topic.
 
-    connected: clients of the group by another source, None: no such source. elsewhere: another topic of the group has
-    a client. well: partitions of the group that a monitor finds well and does not list.
+    connected: clients of the group by another source, None: no such source. others: topics of the group that have
+    a client, but for this one. well: partitions of the group that a monitor finds well and does not list.
     """
 
     system: str
@@ -146,7 +153,7 @@ class Group:
     topic: str
     queues: tuple[Progress, ...]
     connected: int | None = None
-    elsewhere: bool = False
+    others: frozenset[str] = frozenset()
     well: int = 0
 
     @property
@@ -167,8 +174,13 @@ class Group:
 
     @property
     def served(self) -> bool:
-        """In the one sight that there is the broker hands messages to the group."""
-        return not self.period and bool(self.tps)
+        """In the one sight that there is the broker hands messages of this topic to the group.
+
+        The rate is that of all its topics: where another one has clients it is theirs. A client of the retry topic
+        alone may be one of several, of whom the others did not answer the tool.
+        """
+        theirs = any(not topic.startswith(RETRY) for topic in self.others)
+        return not self.period and bool(self.tps) and not theirs
 
     @property
     def tps(self) -> float | None:
@@ -189,7 +201,7 @@ class Group:
         """No client is in the group, as far as the tool or another one shows clients at all."""
         if self.connected == 0 and not self.clients:
             return not self.commits and not self.served
-        return self.clients is not None and not self.clients and not self.connected and not self.elsewhere
+        return self.clients is not None and not self.clients and not self.connected and not self.others
 
     @property
     def unsubscribed(self) -> bool:
@@ -197,7 +209,7 @@ class Group:
         return (
             self.clients is not None
             and not self.clients
-            and self.elsewhere
+            and bool(self.others)
             and not any(each.last.inflight for each in self.queues)
         )
 
@@ -264,8 +276,8 @@ def groups(evidence: Evidence) -> Iterator[Group]:
             owned.setdefault((each.system, each.group), set()).add(each.topic)
     connected = _connected(evidence)
     for (system, name, topic), queues in found.items():
-        elsewhere = bool(owned.get((system, name), set()) - {topic})
-        yield Group(system, name, topic, tuple(queues), connected.get(name), elsewhere)
+        others = frozenset(owned.get((system, name), set()) - {topic})
+        yield Group(system, name, topic, tuple(queues), connected.get(name), others)
 
 
 def apart(evidence: Evidence) -> set[str]:
@@ -348,14 +360,17 @@ def stalled(group: Group) -> Iterator[Finding]:
     """stalled / one_queue_stuck: messages wait and the committed offset does not move: everywhere, or in few queues."""
     stuck = group.stuck
     moving = [each for each in group.queues if (each.moved or 0) > 0]
+    # Up to date, and used before: what is stuck are a few queues, not the group.
+    at_rest = [each for each in group.queues if each.last.lag == 0 and each.last.consumer_offset]
     if not stuck:
         return
-    if moving or group.well:
-        others = (
-            say("{moving:other queue moves|other queues move}", moving=len(moving))
-            if moving
-            else say("{well:other partition is|other partitions are} well by the monitor", well=group.well)
-        )
+    if moving or group.well or (at_rest and 4 * len(stuck) <= len(group.queues)):
+        if moving:
+            others = say("{moving:other queue moves|other queues move}", moving=len(moving))
+        elif group.well:
+            others = say("{well:other partition is|other partitions are} well by the monitor", well=group.well)
+        else:
+            others = say("{rest:other queue is|other queues are} up to date, to which nothing comes", rest=len(at_rest))
         yield Finding(
             "one_queue_stuck",
             Severity.ERROR,
@@ -394,8 +409,29 @@ def _stuck_advice(group: Group, stuck: Sequence[Progress], moving: Sequence[Prog
 
 
 def trend(group: Group) -> Iterator[Finding]:
-    """slow / too_few_consumers / draining: commits move, and the lag grows or stays, or falls (then: until when)."""
+    """slow / too_few_consumers / draining: commits move, and the lag grows or stays, or falls (then: until when).
+
+    Queues that grow while the others keep up are told apart: the sum hides them, and more clients do not help them.
+    """
     working = group.working
+    hot = [] if group.pop else _hot(working)
+    others = [each for each in working if each not in hot]
+    if hot and others and not _grows(others):
+        yield Finding(
+            "slow",
+            Severity.WARNING,
+            group.where,
+            (
+                say(
+                    "{hot:queue grows|queues grow}, {others:other keeps up or is|others keep up or are} at rest",
+                    hot=len(hot),
+                    others=len(others),
+                ),
+                *_worst(hot),
+            ),
+            HOT,
+        )
+        working = tuple(others)
     moved = sum(each.moved or 0 for each in working)
     lag, before = sum(each.lag for each in working), sum(each.first.lag or 0 for each in working)
     if group.period < QUIET or moved <= 0 or lag <= 0:
@@ -405,7 +441,7 @@ def trend(group: Group) -> Iterator[Finding]:
         say("lag {before} -> {lag} in {span}", before=before, lag=lag, span=span(group.period)),
         say("{rate:.1f} messages a second are committed", rate=rate),
     )
-    if (lag > before and lag > rate * BREATH) or _stays(working):
+    if _grows(working):
         room, advice = _room(group)
         yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, seen, advice)
     elif lag < before and lag > rate * 60:
@@ -451,6 +487,37 @@ def _room(group: Group) -> tuple[bool, Said]:
         clients=count,
         queues=queues,
     )
+
+
+def more_than_a_breath(group: Group, behind: Sequence[Progress]) -> bool:
+    """What waits in one look is more than a group of this rate has under way: altogether, or in one queue."""
+    rate = group.tps or 0.0
+    most = max(each.lag for each in behind)
+    busy = sum(each.last.consumer_offset not in (None, 0) for each in group.queues)
+    return sum(each.lag for each in behind) > rate * BREATH or (
+        not group.pop and busy > 0 and most > HOT_AT_ONCE * BREATH * rate / busy
+    )
+
+
+def _grows(working: Sequence[Progress]) -> bool:
+    """The lag of all of them together grows, and is no breath, or stays."""
+    lag, before = sum(each.lag for each in working), sum(each.first.lag or 0 for each in working)
+    moved, period = sum(each.moved or 0 for each in working), max(each.period for each in working)
+    breath = moved / period * BREATH if period else 0.0
+    return moved > 0 and ((lag > before and lag > breath) or _stays(working))
+
+
+def _hot(working: Sequence[Progress]) -> list[Progress]:
+    """Queues whose own lag grows by more than commits breathe, if they are few: a quarter of the group's at most."""
+    grown = [
+        each
+        for each in working
+        if each.period >= QUIET
+        and (each.moved or 0) > 0
+        and each.lag - (each.first.lag or 0) > HOT_GROWS * (each.moved or 0)
+        and each.lag > 2 * BREATH * (each.moved or 0) / each.period
+    ]
+    return grown if 4 * len(grown) <= len(working) else []
 
 
 def _stays(working: Sequence[Progress]) -> bool:
