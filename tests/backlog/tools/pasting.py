@@ -19,7 +19,7 @@ from tests.backlog.tools.drawing_rocketmq import (
 
 DAY = 86_400_000
 WAYS = ("a file for each look", "one file with dates", "dated files that were copied", "prompts and noise",
-        "carriage returns", "indented", "no command", "one look")  # fmt: skip
+        "carriage returns", "indented", "no command", "one look", "one file with clocks")  # fmt: skip
 # What can be told from one look: who is there, and offsets that cannot be.
 SEEN_AT_ONCE = frozenset(
     {"stopped", "ahead_of_broker", "retention_overtook", "unassigned_queue", "rebalancing", "different_subscriptions",
@@ -56,6 +56,10 @@ def pasted(case: Case, texts: list[tuple[int, str]], way: str, random: Random) -
         way = "a file for each look"
     if way == "one file with dates":
         whole = "".join(f"$ date\n{_date(times[moment], random)}\n{_closed(text)}\n" for moment, text in texts)
+        return [Paste("looks.txt", whole, START + DAY)], truth
+    if way == "one file with clocks":
+        clocks = [datetime.fromtimestamp(times[moment] / 1000, UTC).strftime("%H:%M:%S") for moment, _ in texts]
+        whole = "".join(f"{at}\n{_closed(text)}\n" for at, (_, text) in zip(clocks, texts, strict=True))
         return [Paste("looks.txt", whole, START + DAY)], truth
     if way == "dated files that were copied":
         names = "ba"  # whatever their names say of the order

@@ -26,6 +26,7 @@ from pyengine.backlog.diagnosis.evidence import (
     store_files,
     tables,
 )
+from pyengine.backlog.diagnosis.evidence.clocks import with_days
 from pyengine.backlog.diagnosis.evidence.model import Evidence, Remark, Source
 from pyengine.backlog.diagnosis.evidence.opening import Opened, open_text
 from pyengine.backlog.diagnosis.evidence.transcript import without_margin
@@ -132,7 +133,7 @@ class _Reading:
 
     def open(self, path: str | Path) -> Opened:
         opened = open_text(path, self.encoding)
-        return replace(opened, text=without_margin(opened.text))
+        return replace(opened, text=as_written(opened.text, opened.modified))
 
     def is_superseded(self, file: Path) -> bool:
         """A ``.bak`` of RocketMQ beside its file: what was written before, as the times of copies do not tell."""
@@ -182,11 +183,16 @@ def reader_of(text: str, properties: Mapping[str, str] | None = None) -> Reader 
     return next((reader for reader in readers(properties) if reader.recognises(text)), None)
 
 
+def as_written(text: str, modified: int | None) -> str:
+    """The text without what a mail or docker added, and with the day of times that have none."""
+    return with_days(without_margin(text), modified)
+
+
 def read_text(
     text: str, file: str, modified: int | None = None, properties: Mapping[str, str] | None = None
 ) -> Evidence:
     """The evidence in one file's text. modified: ms, the moment the file speaks of unless it says so itself."""
-    text = without_margin(text)
+    text = as_written(text, modified)
     return _evidence(reader_of(text, properties), text, file, modified)
 
 

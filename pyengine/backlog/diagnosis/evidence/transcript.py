@@ -44,6 +44,8 @@ _DATES = tuple(
         rf"{_YEAR}年\s*(?P<month>\d\d?)月\s*(?P<day>\d\d?)日\s*(?:星期.|周.)?\s*{_CLOCK}{_ZONE}",
     )
 )
+# Words of a person in front of a date.
+_LEAD = re.compile(r"[^\d#|]{1,24}?[\s:\uff1a(\uff08]\s*(?=\d{4}[-/年]|(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )")
 # A prompt with the moment in it, in front of a command.
 _PROMPT = re.compile(r"[\[(](?P<date>[^\])]*\d\d?:\d\d:\d\d[^\])]*)[\])].*?[$#>%] ")
 # Lines that a mail quotes, one below the other: one alone may be anything.
@@ -216,9 +218,13 @@ def moment_of(line: str) -> int | None:
         text = watched["date"]
     if prompt := _PROMPT.match(text):
         text = prompt["date"]
-    text = re.sub(r"^(?:[$>]\s*|date\s*[:=]\s*)", "", text.strip("#=*-[]() \t"), flags=re.IGNORECASE).strip()
+    text = re.sub(
+        r"^(?:[$>]\s*|date\s*[:=]\s*)", "", text.strip("#=*-[]()\uff08\uff09\uff1a:。, \t"), flags=re.IGNORECASE
+    ).strip()
     if whole := _EPOCH.fullmatch(text):
         return int(whole[1]) * 1000 + int(whole[2] or 0)
+    if lead := _LEAD.match(text):
+        text = text[lead.end() :]
     for pattern in _DATES:
         if match := pattern.fullmatch(text):
             try:
