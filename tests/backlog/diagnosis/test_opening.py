@@ -32,9 +32,23 @@ BROKER = (
         (TABLE.replace("\n", "\r\n").encode("utf-32"), ""),
         (TABLE.encode("gb18030"), "gb18030"),
         (gzip.compress(TABLE.encode()), ""),
+        (gzip.compress(TABLE[:40].encode()) + gzip.compress(TABLE[40:].encode()), ""),
+        (TABLE.encode("utf-16-le"), ""),
+        (TABLE.encode("utf-16-be"), ""),
         (TABLE.replace("订", "\x1b[1m订\x1b[0m").encode(), ""),
     ],
-    ids=["utf-8", "with its mark", "utf-16", "utf-32", "gb18030", "gzip", "bold"],
+    ids=[
+        "utf-8",
+        "with its mark",
+        "utf-16",
+        "utf-32",
+        "gb18030",
+        "gzip",
+        "gzip of two members",
+        "utf-16-le",
+        "utf-16-be",
+        "bold",
+    ],
 )
 def test_a_table_in_any_dress(data: bytes, encoding: str, tmp_path: Path) -> None:
     (tmp_path / "dstat").write_bytes(data)
@@ -59,7 +73,15 @@ def test_bytes_of_another_encoding_cost_a_remark_not_the_file(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("data", "encoding", "words"),
     [
-        (b"\x7fELF\x00\xff", "", r"is not text in UTF-8 \(byte 5\); name its encoding: --encoding gb18030"),
+        (b"\x7fELF\x00\xff", "", r"is a compiled program, not text$"),
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "", r"is a picture \(PNG\), not text; paste the text that it shows"),
+        (b"\xca\xfe\xba\xbe\0\0\0\x3d", "", "is a compiled Java class, not text$"),
+        (b"PK\x03\x04\x14\0\x08\x08\0\0META-INF/MANIFEST.MF", "", "is a jar, compiled Java, not text$"),
+        (b"\xd4\xc3\xb2\xa1\x02\0\x04\0", "", r"is a capture of packets \(pcap\), not text; give the client's log"),
+        (b"JAVA PROFILE 1.0.2\0\0\0\0\x08", "", "is a heap dump, not text; give thread dumps"),
+        (gzip.compress(b"%PDF-1.4\n\0\xff"), "", "is a PDF, not text"),
+        (gzip.compress(b"a.txt".ljust(257, b"\0") + b"ustar\0" + bytes(255)), "", "is an archive .tar., not text"),
+        (b"\x00\x01\x02\xff\xfe", "", r"is binary data, not text \(byte 3\); give what a tool prints"),
         (
             bz2.compress(TABLE.encode()),
             "",
@@ -81,6 +103,14 @@ def test_what_is_no_text_is_refused(data: bytes, encoding: str, words: str, tmp_
     (tmp_path / "file").write_bytes(data)
     with pytest.raises(InvalidSourceError, match=words):
         read_files([tmp_path / "file"], encoding)
+
+
+def test_a_gzip_file_that_breaks_off_keeps_what_came_before(tmp_path: Path) -> None:
+    file = tmp_path / "dstat.gz"
+    file.write_bytes(gzip.compress(TABLE.encode())[:-9])
+    evidence = read_files([file])
+    assert [str(each.why) for each in evidence.remarks] == ["the gzip file breaks off: what came before is read"]
+    assert evidence.destinations or evidence.sources
 
 
 def covered(file: Path, properties: dict[str, str] | None = None) -> str:
