@@ -97,7 +97,7 @@ def test_every_word_of_the_pages_and_every_finding_has_its_chinese() -> None:
         for template in (BACKLOG / "pages").glob("*.html")
         for word in re.findall(r'\b(?:t|said)\("([^"]+)"', template.read_text("utf-8"))
     }
-    rules = [*(BACKLOG / "rules").glob("*.py"), *(BACKLOG / "traps").glob("*.py")]
+    rules = [*(BACKLOG / "diagnosis/rules").glob("*.py"), *(BACKLOG / "lint/rules").glob("*.py")]
     codes = {
         code for rule in rules for code in re.findall(r'(?:Finding|trap)\(\s*"([a-z_]+)"', rule.read_text("utf-8"))
     }
