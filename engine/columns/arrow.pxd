@@ -149,5 +149,6 @@ cdef class Columns:
 
 # The batch itself when it is imported already; else what it has of the columns of these names.
 cdef Columns columns_of(object batch, object names)
-# What is raised for a row whose text could not be decoded, if one of the columns of these names has such a text there.
+# The exception for a row whose string could not be decoded, if one of the columns of these names has such a string
+# there.
 cdef object refused_text(Columns columns, object names, int64_t row)

@@ -204,22 +204,21 @@ cdef class Columns:
     batch: any object with the Arrow PyCapsule interface (``__arrow_c_array__`` or ``__arrow_c_stream__``: a pyarrow
     RecordBatch or Table, a polars or pandas DataFrame, a DuckDB relation ...), or a dict of one-dimensional numpy
     arrays of one length. A stream is read to its end. Arrow memory is shared, not copied; so are numeric numpy arrays.
-    Where a batch is given to a Selector or to Subscriptions instead, of a data frame, relation, table or dict only the
-    columns that they name are read.
+    If a batch is given to a Selector or to Subscriptions instead, only the columns that they name are read from a data
+    frame, relation, table or dict.
 
     The column's type decides the Java type of the property: int8 byte, int16 short, int32 int, int64 long, uint8
     short, uint16 int, uint32 long, uint64 long (a value beyond raises InvalidMessageError when a selector reads it),
     float16 and float32 float, float64 double, bool boolean, text in any layout or dictionary String. Timestamps, dates,
     times and durations of any unit are a long of milliseconds, rounded down, moments since 1970 (without a zone: as if
     in UTC). Decimals of any width compare as the exact numbers that they are. A null is an absent property, in numpy a
-    masked element, NaT, or None among text. An extension type counts as what it is stored as, but for arrow.bool8, a
-    boolean, and the periods of pandas, which are not read.
-    Columns of other types may be there as long as no selector reads them, and so may those that their library cannot
-    hand over (pandas: of mixed objects).
+    masked element, NaT, or None among text. An extension type counts as what it is stored as, except arrow.bool8, a
+    boolean, and the periods of pandas, which are not read. Columns of other types may be there as long as no selector
+    reads them, and so may those that their library cannot hand over (pandas: of mixed objects).
 
-    Raises TypeError for other objects, UnsupportedColumnError for numpy arrays that are no column,
-    UnreadableBatchError where a library fails on the whole. Not picklable: it holds memory of other libraries; pickle
-    the batch itself.
+    Raises TypeError for other objects, UnsupportedColumnError for numpy arrays that cannot be columns,
+    UnreadableBatchError if a library fails on the whole batch. Not picklable: it holds memory of other libraries;
+    pickle the batch itself.
     """
 
     def __cinit__(self, object batch):
@@ -352,7 +351,7 @@ cdef int take_array(Columns self, ArrowArray* given) except -1:
     return 0
 
 
-# In the place of a batch: it is imported by whoever makes the object.
+# In the place of a batch: the constructor of the object imports it.
 cdef object LATER = object()
 
 
@@ -377,7 +376,7 @@ cdef enum Frame:              # whose columns can be chosen by name, and how
 
 
 cdef enum:
-    FEW = 16                  # columns that nobody names and that cost less to give than to leave out
+    FEW = 16                  # columns that are not named and cost less to import than to leave out
 
 
 cdef dict FRAMES = {}         # type -> Frame
@@ -448,8 +447,8 @@ cdef int import_chosen(Columns self, object batch, int frame, list names, bint a
 
 
 cdef list expressions(object relation, list names):
-    """The columns of a relation in DuckDB's SQL. It hands over a UHUGEINT from 2^127 on as a negative number, where
-    the cast fails."""
+    """The columns of a relation in DuckDB's SQL. DuckDB exports a UHUGEINT from 2^127 on as a negative number; the cast
+    of such a value fails."""
     cdef dict kinds = dict(zip(relation.columns, relation.types))
     cdef list written = []
     for name in names:
@@ -518,13 +517,13 @@ cdef object with_decimals(object frame, object name):
             return None
         frame = frame.copy(deep=False)
         frame.isetitem(frame.columns.get_loc(name), values)
-    except Exception:   # of another library: the column's own problem is told
+    except Exception:   # of another library: the column's own problem is reported
         return None
     return frame
 
 
 cdef bint has_rows(object batch) except -1:
-    """Whether the rows can be told without a column of theirs; else it is not the columns that cannot be read."""
+    """Whether the number of rows is known without their columns; otherwise the batch as a whole cannot be read."""
     try:
         len(batch)
     except BaseException as error:
@@ -544,7 +543,7 @@ cdef object unreadable(object batch, object error):
 
 
 cdef bint is_foreign(object error):
-    """Whether an error is another library's; a panic of polars is no Exception."""
+    """Whether an error is another library's; a panic of polars is not an Exception."""
     return not isinstance(error, (PyengineError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit))
 
 
@@ -578,7 +577,7 @@ cdef str described_column(object batch, object name):
     try:
         kinds = batch.dtypes
         return str(kinds[batch.columns.index(name) if isinstance(kinds, list) else name])
-    except Exception:   # what is said of an error must not be another one
+    except Exception:   # a message about an error must not raise another one
         return type(batch).__name__
 
 
@@ -970,7 +969,7 @@ cdef int to_milliseconds(Columns self, str name, Column* column, int64_t first) 
 
 
 cdef int check_range(Columns self, str name, Column* view, int64_t first) except -1:
-    """That each row's value fits a Value: no unsigned integer beyond a Java long, no text beyond 32 bits of bytes.
+    """That each row's value fits a Value: no unsigned integer beyond a Java long, no string longer than 2^32 - 1 bytes.
 
     What a dictionary holds unused does not count.
     """
@@ -1005,7 +1004,7 @@ cdef int check_range(Columns self, str name, Column* view, int64_t first) except
 
 
 cdef int64_t bytes_of_text(const Column* column, int64_t row) noexcept nogil:
-    """The size of a text that is there, in a column of large texts."""
+    """The size of a string that is not null, in a column with 64-bit offsets."""
     while column.storage == CODES:
         row = read_code(column, row)
         column = column.dictionary

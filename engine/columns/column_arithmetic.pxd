@@ -43,7 +43,7 @@ cdef struct VectorStep:
 cdef struct Vector:          # one value on the stack
     void* values
     uint64_t[VECTOR_WORDS] valid
-    bint nulls               # else ``valid`` says nothing: every row has a value
+    bint nulls               # otherwise ``valid`` is not set: every row has a value
 
 
 # Runs the steps on rows [row, row + rows) of the columns, rows <= VECTOR_ROWS; what is left lies in stack[0 ..].

@@ -1,4 +1,4 @@
-"""evaluation: a program evaluated over columns, chunk by chunk, without the GIL (but for functions and XPATH).
+"""evaluation: a program evaluated over columns, chunk by chunk, without the GIL (except functions and XPATH).
 
 Every answer is the one of the program's row evaluation on the same values; a header column that is null or not there
 has the value of a freshly made message, as in a mapping.

@@ -153,7 +153,7 @@ cdef class Evaluation:
         return 0
 
     cdef int64_t row_bytes(self) noexcept nogil:
-        """Bytes of a row's values, but for texts."""
+        """Bytes of a row's values, without strings."""
         cdef int64_t size = 0
         cdef int slot
         cdef const Column* column
@@ -327,7 +327,8 @@ cdef class Evaluation:
         return 0
 
     cdef int refuse(self, bint tolerant) except -1:
-        """Raise what the first raising row raises; if tolerant, only what is no SelectorEvaluationError."""
+        """Raise the exception of the first row that raises; if tolerant, only one that is not a
+        SelectorEvaluationError."""
         cdef int64_t row = self.first_raised
         cdef Py_ssize_t batch = 0
         if row < 0 or tolerant and not self.program.needs_gil:

@@ -118,7 +118,7 @@ KERNEL_INLINE uint64_t kernel_load64(const uint8_t *p) {
     return word;
 }
 
-/* The bytes of a loaded word that belong to a text of this length, in either byte order. */
+/* The bytes of a loaded word that belong to a string of this length, in either byte order. */
 KERNEL_INLINE uint64_t kernel_low_bytes(uint64_t length) {
     const int64_t beyond = (int64_t)length - 8; /* without a branch: lengths are not predictable */
     const int missing = (int)(-4 * (beyond & (beyond >> 63))); /* half of the bits: a shift by 64 is undefined */

@@ -1,6 +1,6 @@
 """kernels: loops over up to 1024 rows of one typed column, one bit of outcome a row; ranks; see kernels.h.
 
-Invariant: no loop reads outside the rows it is given, whatever the values below a null are.
+Invariant: a loop reads only the rows that it is given; values below a null may be anything.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

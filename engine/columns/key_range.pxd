@@ -21,7 +21,7 @@ cdef struct Comparison:       # value relation constant, or (not left) constant 
 cdef int64_t lowest_key(int storage) noexcept
 cdef int64_t highest_key(int storage) noexcept
 cdef Value typed_value(int storage, int java_type, int64_t key) noexcept
-# The keys for which the comparison holds, low > high for none; False if they are no interval, or it raises.
+# The keys for which the comparison holds, low > high for none; False if they are not an interval, or it raises.
 cdef bint key_range(const Comparison* comparison, int64_t* low, int64_t* high) noexcept
 # Those keys as a kernel wants them.
 cdef void set_bounds(kernel_range* bounds, int storage, int java_type, int64_t low, int64_t high) noexcept

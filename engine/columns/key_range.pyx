@@ -109,7 +109,7 @@ cdef bint monotone_range(const Comparison* comparison, int relation, int64_t* lo
 
 
 cdef bint key_range(const Comparison* comparison, int64_t* low, int64_t* high) noexcept:
-    """The keys of a number type for which a comparison with a constant holds; False if they are no interval."""
+    """The keys of a number type for which a comparison with a constant holds; False if they are not an interval."""
     cdef int storage = comparison.storage
     cdef int64_t low_of_order, high_of_order, key
     if comparison.relation != IS_EQUAL:

@@ -2,8 +2,8 @@
 
 Where every slot that the program reads is a column (packed_columns) the columns answer.
 
-Invariants: a row waits before one leaf at most, and only before leaves not asked yet; what a leaf remembers of a text
-is what it answers on it.
+Invariants: a row waits before one leaf at most, and only before leaves not asked yet; a leaf's memo of a string is its
+answer on that string.
 """
 
 from pyengine._engine.message.packed_messages cimport PackedMessages

@@ -64,7 +64,7 @@ cdef void* body_at(PackedMessages messages, Py_ssize_t row) noexcept with gil:
 cdef enum:
     BLOCK = 1024
     NOT_ASKED = 255
-    MOST_TEXT = 1 << 24       # bytes of text beyond which no leaf remembers what it said of each
+    MOST_TEXT = 1 << 24       # bytes of strings up to which leaves memoize their answers
 
 
 cdef struct Waiting:          # rows of a block that stand before one leaf
@@ -88,8 +88,8 @@ cdef class Sweep:
     """One program over packed messages: where its slots lie, and the rows at hand.
 
     Leaves are asked in their order, each about all rows of a block that have come to it: jumps go forward, so every row
-    passes at most once, and no branch depends on what a row answers. Rows that a leaf cannot decide at once are asked
-    anew, one by one.
+    passes at most once, and no branch depends on the answer of a row. Rows that a leaf cannot decide at once are
+    evaluated again, one by one.
     """
     cdef Program program
     cdef PackedMessages messages
@@ -100,7 +100,7 @@ cdef class Sweep:
     cdef Waiting* waiting          # by leaf
     cdef Waiting left              # for one by one
     cdef uint8_t[BLOCK] truths     # of the rows that wait before the leaf at hand
-    cdef uint8_t** memory          # by leaf: Truth by place of a text, or NOT_ASKED; NULL: it does not remember
+    cdef uint8_t** memory          # leaf -> Truth by position of a string, or NOT_ASKED; NULL: not memoized
     cdef Py_ssize_t single         # rows before this one are asked one by one
 
     def __cinit__(self, Program program, PackedMessages messages):
@@ -247,7 +247,7 @@ cdef class Sweep:
                     answers[asked.rows[i]] |= mask >> self.truths[i] & 1
 
     cdef void ask_block(self, const Value* values, int count, int8_t* answers) noexcept nogil:
-        """matches() of ``count`` rows, but for those that are ``left``."""
+        """matches() of ``count`` rows, except those that are ``left``."""
         cdef const Leaf* leaf
         cdef Waiting* asked
         cdef int at, place

@@ -1,8 +1,8 @@
 """plan: what a Program is for columns of given types: tests of one or two columns, steps that combine the answers.
 
 A chunk is up to 1024 rows, a register one bit a row in 16 words. A boolean node answers in up to three registers: rows
-where it is TRUE, where it is FALSE, where it raises; only those that somebody above it reads are computed. ``live``
-holds the rows whose answer still matters; what a register says of other rows means nothing.
+on which it is TRUE, FALSE, or raises; only those that a step above reads are computed. ``live`` holds the rows whose
+answer still matters; the bits of other rows are undefined.
 
 Invariants: registers that a step reads were written by an earlier step, or it is jumped over; register 0 is the chunk's
 live rows; a test reads only slots that are bound to columns of the plan's ``signature``.

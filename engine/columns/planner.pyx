@@ -69,7 +69,7 @@ cdef class Layout(ColumnTests):
     # Boolean nodes
 
     cdef bint collapses(self, int node, bint matching) noexcept:
-        """Whether a boolean node is best asked as a whole: it reads one dictionary or boolean column, or none. Where it
+        """Whether a boolean node is best asked as a whole: it reads one dictionary or boolean column, or none. If it
         can raise, AND and OR below matches() stop earlier than a node asked alone."""
         cdef int slot = self.only[node]
         if matching and self.raising[node] > 1:

@@ -440,7 +440,8 @@ cdef class ColumnTests:
         return typed_value(self.storage_of(slot) - 1, self.signature[SIGNATURE_SIZE * slot + 1], key)
 
     cdef bint range_of(self, int node, int64_t* low, int64_t* high) except -1:
-        """The keys for which a comparison of a number column with a constant holds; False if they are no interval."""
+        """The keys for which a comparison of a number column with a constant holds; False if they are not an
+        interval."""
         cdef int slot = self.only[node]
         cdef int storage
         cdef bint left = self.nodes[self.child(node, 0)].operation == SLOT
@@ -457,7 +458,7 @@ cdef class ColumnTests:
     cdef bint interval(
         self, int node, int storage, int java_type, Value constant, bint left, int64_t* low, int64_t* high
     ) noexcept:
-        """The keys of a number type for which a node holds, a comparison; False if they are no interval."""
+        """The keys of a number type for which a comparison node holds; False if they are not an interval."""
         cdef Comparison comparison
         comparison.relation = self.nodes[node].operation - EQUAL_TO
         comparison.rules = self.nodes[node].rules
