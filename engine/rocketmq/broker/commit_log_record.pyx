@@ -206,7 +206,7 @@ def decode_message(bytes frame):
     time, born host, store host, reconsume times, flag, system flag, body CRC, stored size, prepared transaction
     offset).
 
-    Raises ValueError for what is no frame of a message.
+    Raises ValueError for bytes that are not a frame of a message.
     """
     cdef int64_t total = PyBytes_GET_SIZE(frame)
     cdef Reader reader = Reader.__new__(Reader)

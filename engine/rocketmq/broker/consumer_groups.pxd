@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t
 cdef class Group:
     cdef dict members           # client id -> ms of its last heartbeat
     cdef dict subscriptions     # topic -> (version, subscription)
-    cdef bint broadcasting      # as last heard; nobody is told of changes
+    cdef bint broadcasting      # as in the last heartbeat; members are not notified of changes
 
     cdef list to_be_told(self)
 

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""Who is in a consumer group, and whom the broker tells when that changes (spec rocketmq 4.1)."""
+"""The members of consumer groups, and the notifications when they change (spec rocketmq 4.1)."""
 
 from libc.stdint cimport int64_t
 
@@ -14,12 +14,12 @@ cdef class Group:
         raise TypeError("a Group is made by ConsumerGroups")
 
     cdef list to_be_told(self):
-        """Each member of a broadcasting group has every queue, whoever else is there."""
+        """Each member of a broadcasting group has every queue."""
         return [] if self.broadcasting else list(self.members)
 
 
 cdef class ConsumerGroups:
-    """The consumer groups of one broker. expiry: ms. Not thread-safe: whoever drives it holds its lock."""
+    """The consumer groups of one broker. expiry: ms. Not thread-safe: the caller holds a lock."""
 
     def __cinit__(self, *, int64_t expiry=120000):
         self.groups = {}
@@ -27,7 +27,7 @@ cdef class ConsumerGroups:
         self.expiry = expiry
 
     def heartbeat(self, str group, str client_id, subscriptions, int64_t now, *, bint broadcasting=False):
-        """A member is alive and the group subscribes to this. Returns the members to be told of a change, or [].
+        """A member is alive and the group subscribes to this. Returns the members to notify of a change, or [].
 
         subscriptions: iterable of (topic, version, subscription). A change is a new member, a topic that came or one
         that is gone; a newer version of a known topic replaces the subscription silently (registerConsumer).
@@ -58,7 +58,7 @@ cdef class ConsumerGroups:
         return found.to_be_told() if changed else []
 
     def leave(self, str group, str client_id):
-        """A member is gone, or never was one. Returns the members that are left, to be told."""
+        """A member is gone, or never was one. Returns the remaining members, to be notified."""
         cdef Group found = self.groups.get(group)
         if found is None:
             return []
@@ -71,7 +71,8 @@ cdef class ConsumerGroups:
         return found.to_be_told()
 
     def expire(self, int64_t now):
-        """Remove members without a heartbeat for longer than ``expiry``; nobody is told (scanNotActiveChannel)."""
+        """Remove members without a heartbeat for longer than ``expiry``, without a notification
+        (scanNotActiveChannel)."""
         cdef Group found
         for group, found in list(self.groups.items()):
             for client_id in [client_id for client_id, seen in found.members.items() if now - seen > self.expiry]:
@@ -92,7 +93,7 @@ cdef class ConsumerGroups:
         return None if found is None else found.subscriptions.get(topic)
 
     def wants(self, str group, str topic):
-        """Whether the group has a topic's offsets still: it subscribes to the topic, or nobody in it to anything."""
+        """Whether the group has a topic's offsets still: it subscribes to the topic, or its members to none."""
         cdef Group found = self.groups.get(group)
         return found is None or not found.subscriptions or topic in found.subscriptions
 

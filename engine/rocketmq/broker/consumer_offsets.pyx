@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""Which offset a group has committed, and what a group without one is told (spec rocketmq 4.6, 5.2)."""
+"""Committed offsets of groups, and the answer for a group without one (spec rocketmq 4.6, 5.2)."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -7,7 +7,7 @@ cdef int64_t VERSION_STEP = 500
 
 
 cdef class ConsumerOffsets:
-    """The committed offsets of one broker. Not thread-safe: whoever drives it holds its lock."""
+    """The committed offsets of one broker. Not thread-safe: the caller holds a lock."""
 
     def __cinit__(self):
         self.table = {}

@@ -16,11 +16,11 @@ cdef int64_t FIRST_RETRY_LEVEL = 3
 
 
 cdef class DelayLevels:
-    """The broker's ``messageDelayLevel``: delays with the units s, m, h, d, separated by single blanks; blanks at the
-    end mean nothing, and a product beyond 64 bits wraps.
+    """The broker's ``messageDelayLevel``: delays with the units s, m, h, d, separated by single blanks; trailing blanks
+    are ignored, and a product beyond 64 bits wraps.
 
-    Raises ConfigurationError for a text that the broker does not start with, and for blanks alone, with which it has no
-    level to put a message into. Source: ScheduleMessageService.parseDelayLevel.
+    Raises ConfigurationError for a value with which the broker does not start, and for blanks alone, which give no
+    level. Source: ScheduleMessageService.parseDelayLevel.
     """
 
     def __cinit__(self, str text not None=DEFAULT_LEVELS):

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 
 
 cdef class Held:
-    cdef object pull            # whatever the driver gave
+    cdef object pull            # any object of the caller
     cdef int64_t offset         # the offset it waits for
     cdef object codes           # tags codes wanted, None for all
     cdef object matches         # function(properties) -> bool, or None

@@ -15,7 +15,7 @@ cdef class Held:
 
 
 cdef class PullHold:
-    """The waiting pulls of one queue. Not thread-safe: whoever drives it holds its lock."""
+    """The waiting pulls of one queue. Not thread-safe: the caller holds a lock."""
 
     def __cinit__(self):
         self.held = []

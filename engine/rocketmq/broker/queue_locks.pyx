@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t
 
 
 cdef class Lock:
-    """Who holds one queue, and since when it was last renewed."""
+    """The holder of one queue, and the time of the last renewal."""
 
     def __init__(self):
         raise TypeError("a Lock is made by RebalanceLocks")
@@ -14,7 +14,7 @@ cdef class Lock:
 cdef class RebalanceLocks:
     """The lock table of one broker. max_live_time: ms a lock lives without renewal.
 
-    Not thread-safe: whoever drives it holds its lock. Source: RebalanceLockManager.
+    Not thread-safe: the caller holds a lock. Source: RebalanceLockManager.
     """
 
     def __cinit__(self, *, int64_t max_live_time=60000):
@@ -62,7 +62,7 @@ cdef class RebalanceLocks:
         return True
 
     def owner(self, str group, queue, int64_t now):
-        """The client that holds the queue, None if nobody does or the lock has expired."""
+        """The client that holds the queue, None if the queue is not locked or the lock has expired."""
         cdef Lock lock = self.groups.get(group, {}).get(queue)
         return None if lock is None or self.is_expired(lock, now) else lock.client_id
 

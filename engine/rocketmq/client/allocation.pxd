@@ -1,8 +1,8 @@
 """allocation: which consumer of a group owns which message queue, by RocketMQ's strategies; plans are owner arrays.
 
-A plan is an int32 array with one entry a queue: the position of its owner in the list of client ids, -1 for nobody. A
-client id that stands twice in the list acts at its first position only (spec rocketmq 3.0); what the strategy gives to
-the later position is owned by nobody.
+A plan is an int32 array with one entry a queue: the position of its owner in the list of client ids, -1 for none. A
+client id that stands twice in the list acts at its first position only (spec rocketmq 3.0); queues that the strategy
+gives to the later position have no owner.
 """
 
 cimport cython

@@ -77,7 +77,7 @@ def by_machine_room(int64_t queues, int64_t clients):
 
 
 cdef inline unsigned char* put(unsigned char* out, const unsigned char* text, int64_t size) noexcept nogil:
-    """Copy a text, in pieces of constant size: calling memcpy costs more than a name. Returns where the copy ends."""
+    """Copy a string in pieces of constant size: for a name a call of memcpy costs more. Returns the end of the copy."""
     cdef int64_t i = 0
     if size >= 16:
         while i < size - 16:
@@ -154,7 +154,8 @@ cdef class Hasher:
                 self.flush(blocks)
 
     cdef inline unsigned char* room(self, int64_t length, int64_t place) noexcept:
-        """Where to write a text of at most ``BATCHED`` bytes, and PYENGINE_MD5_SLACK bytes more; then ``close`` it."""
+        """Address to write a string of at most ``BATCHED`` bytes, and PYENGINE_MD5_SLACK bytes more; then ``close``
+        it."""
         cdef int64_t blocks = ((length + 8) >> 6) + 1, lane
         if self.filled[blocks] == PYENGINE_MD5_LANES:
             self.flush(blocks)
@@ -168,7 +169,7 @@ cdef class Hasher:
         pyengine_md5_pad(text, length, ((length + 8) >> 6) + 1)
 
     cdef int add(self, bytes whole, int64_t place) except -1:
-        """Hash a text of any size."""
+        """Hash a string of any size."""
         cdef int64_t length = PyBytes_GET_SIZE(whole), blocks = ((length + 8) >> 6) + 1
         cdef unsigned char* text
         cdef uint32_t found[LANES]
@@ -189,7 +190,7 @@ cdef class Hasher:
 
 
 cdef bytes utf8(text):
-    """UTF-8 as Java writes it, ``?`` for lone surrogates. Raises TypeError for what is no str."""
+    """UTF-8 as Java writes it, ``?`` for lone surrogates. Raises TypeError for an object that is not a str."""
     if not isinstance(text, str):
         raise TypeError(f"a text to hash must be str, not {type(text).__name__}")
     return (<str>text).encode("utf-8", "replace")
@@ -284,7 +285,8 @@ def hash_queues(queues):
 
 
 def first_strange(queues):
-    """The position of the first of ``queues`` that is no (topic, broker name, queue id), -1 without one. None is a name
+    """The position of the first of ``queues`` that is not (topic, broker name, queue id), -1 without one. None is a
+    name
     that is null."""
     cdef Py_ssize_t place = 0
     for queue in queues:

@@ -1,7 +1,7 @@
 """consume_concurrently: what becomes of one batch that a listener was given out of order (spec rocketmq 6.2).
 
-The rules are functions over numbers and a process queue, for a ConsumeRequest with its messages and for whoever only
-counts offsets.
+The rules are functions over numbers and a process queue, for a ConsumeRequest with its messages and for callers that
+only count offsets.
 
 Invariants: a message leaves the process queue when its batch is settled, unless it could not be given back; such a
 message is no longer in the batch.

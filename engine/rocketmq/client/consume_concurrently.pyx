@@ -62,7 +62,7 @@ cdef class ConsumeRequest:
         return goes_on(self.process_queue)
 
     def start(self, int64_t now):
-        """True if the listener is to be called: the queue is still ours. Stamps the messages with ``now`` (ms)."""
+        """True if the listener must be called: the queue is still owned. Stamps the messages with ``now`` (ms)."""
         if not goes_on(self.process_queue):
             return False
         stamp = str(now)

@@ -13,6 +13,6 @@ cdef class OrderlyRun:
     cdef readonly ProcessQueue process_queue
     cdef readonly object queue              # the message queue; its str() is RocketMQ's text
     cdef readonly bint clustering
-    cdef readonly bint suspends             # a message of this batch is to be tried here again
+    cdef readonly bint suspends             # a message of this batch must be retried here
     cdef readonly list messages             # the batch
     cdef int64_t began                      # ms

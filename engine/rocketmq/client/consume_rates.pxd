@@ -1,7 +1,7 @@
 """consume_rates: how fast one topic of a group is pulled and consumed (StatsItem, spec rocketmq 9).
 
 Invariants: a rate keeps at most 7 samples of the last minute (10 s apart) and 7 of the last hour (10 min apart), oldest
-first; values and times only grow, but for a listener's ack_index below -1.
+first; values and times only grow, except after a listener's ack_index below -1.
 """
 
 from libc.stdint cimport int64_t

@@ -16,7 +16,7 @@ cdef object wrapped(object number, object bits):
 
 
 cdef object digits_from(str text, Py_ssize_t start, Py_ssize_t end):
-    """(decimal digits, where they end); a digit is one of any script."""
+    """(decimal digits, end); digits may be of any script."""
     found = []
     while start < end and text[start].isdecimal():
         found.append(int(text[start]))
@@ -25,7 +25,7 @@ cdef object digits_from(str text, Py_ssize_t start, Py_ssize_t end):
 
 
 cdef object number_at(str text, Py_ssize_t start, Py_ssize_t end):
-    """What NumberFormat reads at ``start``: (the number as a Java int, where it ends), None if there is none.
+    """What NumberFormat reads at ``start``: (the number as a Java int, end), None if there is none.
 
     It takes a minus, digits of any script, an exponent ``E`` or ``E-``, ``NaN`` and the sign of infinity.
     """
@@ -74,7 +74,7 @@ def parse_consume_timestamp(text):
 
     Four digits of a year, two each of month, day, hour and minute, then all that follow as seconds; any part may be
     shorter or signed, and is carried over (month 13 is next January). What follows the seconds is ignored. The caller
-    moves the answer to its time zone. Raises ConfigurationError for what is no text.
+    moves the answer to its time zone. Raises ConfigurationError for an object that is not a str.
     """
     if not isinstance(text, str):
         raise ConfigurationError("text", repr(text), "must be a text", "give yyyyMMddHHmmss, as '20240101000000'")
@@ -97,7 +97,7 @@ def parse_consume_timestamp(text):
         number, at = found
         values.append(number)
     year, month, day, hour, minute, second = values
-    # Days carry over before the calendar is chosen, and the year as written has a say in that.
+    # Days carry over before the calendar is chosen, which the year as written decides.
     more, time_of_day = divmod((hour * 60 + minute) * 60 + second, 86400)
     written = year
     month = wrapped(month - 1, 32)

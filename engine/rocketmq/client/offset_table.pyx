@@ -8,7 +8,7 @@ from pyengine._engine.rocketmq.client.process_queue cimport whole
 cdef class ControllableOffset:
     """One offset that can be frozen. value: where it starts. Source: ControllableOffset, spec rocketmq 5.1.
 
-    Raises ConfigurationError for an offset that is no number of 64 bits.
+    Raises ConfigurationError for an offset that is not an integer of 64 bits.
     """
 
     def __cinit__(self, value=0):
@@ -42,9 +42,10 @@ def _restored(int64_t value, bint frozen):
 
 
 cdef class OffsetTable:
-    """Message queue -> offset, by the rules of RemoteBrokerOffsetStore. A key is anything hashable; None is no queue.
+    """Message queue -> offset, by the rules of RemoteBrokerOffsetStore. A key is any hashable object; None is not a
+    queue.
 
-    Not thread-safe: whoever drives it holds its lock.
+    Not thread-safe: the caller holds a lock.
     """
 
     def __cinit__(self):

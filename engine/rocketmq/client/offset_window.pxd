@@ -3,8 +3,8 @@
 A chunk is 64 offsets: a bitmap word, and 64 slots while one of them is in use. Chunks lie in an array sorted by their
 first offset. While that array has no gap, a chunk's place follows from its offset; what would need too many empty
 chunks becomes a gap, and then a place is searched. The smallest and largest offset are one bit scan away. About 8.6
-bytes an offset in a dense window; emptied chunks go back to the allocator. What is done to every message stands here,
-so that callers compile it in.
+bytes an offset in a dense window; emptied chunks go back to the allocator. The functions for every message are inline
+here, so that callers compile them in.
 
 Invariants: chunks[head .. tail) ascend by base without doubles; base is a multiple of 64; the first and the last chunk
 are not empty; a chunk has slots exactly where it is not empty, and a slot owns a reference exactly where the bitmap has

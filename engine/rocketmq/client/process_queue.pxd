@@ -1,7 +1,7 @@
 """process_queue: RocketMQ's ProcessQueue (spec rocketmq 1): what is cached, what is being consumed in order, and the
 offset that is safe to commit.
 
-A message that is a bare int is its own offset and has no body: whoever needs the offsets alone puts ints. The windows
+A message that is a bare int is its own offset and has no body: callers that need offsets only put ints. The windows
 hold one stand-in for all of them.
 
 Invariants: message_count counts new puts less removals and commits, so an offset that was re-pulled while it was taken
@@ -84,7 +84,7 @@ cdef class ProcessQueue:
 
     @final
     cdef inline int64_t safe(self) noexcept:
-        """What is safe to commit after something was let go from a queue that was not empty."""
+        """The offset that is safe to commit after messages were removed from a queue that was not empty."""
         if self.message_count == 0:
             self.message_size = 0
         return self.cached.smallest() if self.cached.count else wrapped_next(self.queue_offset_max)

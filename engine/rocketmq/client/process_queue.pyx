@@ -47,8 +47,8 @@ cdef int64_t whole(str name, object value) except? -1:
 
 
 cdef list batch_of(object messages):
-    """Messages as a list of its own. Raises ConfigurationError for a text, whose bytes would be offsets, and what is
-    no list."""
+    """Messages as a list of its own. Raises ConfigurationError for a string, whose bytes would be offsets, and for
+    other objects that are not lists."""
     if isinstance(messages, (str, bytes)) or not hasattr(messages, "__iter__"):
         raise ConfigurationError("messages", repr(messages), "no list", "give messages or offsets, as [message]")
     return list(messages)
@@ -175,8 +175,8 @@ cdef class ProcessQueue:
 
     now: milliseconds, the creation time that the real class reads from the clock. A message is anything with
     ``queue_offset`` (int) and ``body`` (bytes, str or None); ``properties`` (mapping) is read where present. It may be
-    an int: an offset whose message somebody else holds. Not thread-safe: whoever drives it holds its lock. Raises
-    ConfigurationError for a time, a number or a list that is none.
+    an int: an offset whose message the caller holds. Not thread-safe: the caller holds a lock. Raises
+    ConfigurationError for a wrong time, number or list.
     Source: org.apache.rocketmq...consumer.ProcessQueue.
     """
 
@@ -188,9 +188,9 @@ cdef class ProcessQueue:
     def put_messages(self, messages):
         """Cache pulled messages, in list order. Returns True if consumption should be started (spec rocketmq 1.1).
 
-        A known offset replaces the message and counts nothing. Raises InvalidMessageError for what is no message, an
-        offset that is no signed 64-bit integer and a body without a length (nothing is stored), ValueError for a
-        MAX_OFFSET that is no number (all are stored).
+        A known offset replaces the message and changes no counter. Raises InvalidMessageError for an object that is not
+        a message, an offset that is not a signed 64-bit integer and a body without a length (nothing is stored),
+        ValueError for a MAX_OFFSET that is not a number (all are stored).
         """
         cdef list batch = batch_of(messages)
         cdef int64_t few[2 * FEW]
@@ -280,11 +280,11 @@ cdef class ProcessQueue:
         return self.safe()
 
     cdef bint put_offset(self, int64_t offset, int64_t size) except -1:
-        """Cache one message that somebody else holds."""
+        """Cache one message that the caller holds."""
         return self.put_one(offset, BARE, size)
 
     cdef inline bint finishing(self, int64_t now) noexcept:
-        """Messages are about to be let go; False: nothing is cached, and nothing is safe to commit."""
+        """Before messages are removed; False: nothing is cached, and no offset is safe to commit."""
         self.last_consume_timestamp = now
         return self.cached.count > 0
 

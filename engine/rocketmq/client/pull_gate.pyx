@@ -1,4 +1,4 @@
-"""The pull loop's decisions: flow control, delays, where to pull next, and the lines that say so."""
+"""The pull loop's decisions: flow control, delays, the next offset, and the log lines."""
 
 from libc.stdint cimport INT64_MAX, int64_t
 
@@ -48,7 +48,7 @@ cdef class PullRequest:
         self.next_offset = next_offset
 
     cdef bint opens(self, int64_t now) noexcept:
-        """The request's turn in the pull loop, whatever holds it then."""
+        """The request's turn in the pull loop, before the checks."""
         if self.process_queue.dropped:
             return False
         self.process_queue.last_pull_timestamp = now

@@ -1,4 +1,5 @@
-"""rebalance: which queues a consumer gives up and takes on, where it starts, and when it looks again (spec rocketmq 4).
+"""rebalance: the queues that a consumer gives up and takes on, their starting offsets, and the timing (spec rocketmq
+4).
 
 Invariant of the timer: no two runs begin less than 1000 ms after the one before ended, nor in the first 1000 ms.
 """

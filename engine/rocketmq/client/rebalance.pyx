@@ -56,8 +56,8 @@ def checked_start(int64_t offset):
 def queues_to_give_up(str topic not None, allocated, dict table not None, int64_t now, str group not None):
     """([queue], log): entries of the topic that belong to others now, or are mine but were not pulled for 120 s.
 
-    table: message queue -> ProcessQueue. They are marked dropped; they leave the table only when the driver could
-    let go of them, and stay blocked until then.
+    table: message queue -> ProcessQueue. They are marked dropped; they leave the table only when the caller could give
+    them up, and block their return until then.
     """
     queues = []
     log = []
@@ -87,7 +87,7 @@ def is_balanced(str topic not None, allocated, dict table not None):
 
 
 def may_force_unlock(process_queue not None, int64_t now):
-    """True if a dropped queue is let go of although its listener still runs: its lock is older than 20 s."""
+    """True if a dropped queue is given up although its listener still runs: its lock is older than 20 s."""
     return process_queue.dropped and now > process_queue.last_lock_timestamp + UNLOCK_DELAY
 
 
@@ -134,7 +134,7 @@ cdef class RebalanceTimer:
         self.wait = WAIT_INTERVAL if balanced else MIN_INTERVAL
 
     cdef int64_t steady_period(self, int64_t due) noexcept:
-        # ms after which it runs again and again, where the run before ``due`` was balanced; else 0.
+        # ms until the next run, if the run before ``due`` was balanced; else 0.
         return WAIT_INTERVAL if not self.woken and self.wait == WAIT_INTERVAL and self.since + self.wait == due else 0
 
     cdef int put_off(self, int64_t time) noexcept:

@@ -11,8 +11,8 @@ TRIMMED = "".join(map(chr, range(0x21)))
 def parse_tags(str expression):
     """(text as stored, tags, their hash codes); no tags and ``*`` stand for everything.
 
-    None, an empty text and ``*`` ask for everything. Otherwise the parts between ``||``, trimmed; so ``A || *`` wants
-    the tag ``*``, and a blank text wants no tag at all. Raises MQClientError for a text of nothing but ``||``.
+    None, an empty string and ``*`` ask for everything. Otherwise the parts between ``||``, trimmed; so ``A || *`` wants
+    the tag ``*``, and a blank string wants no tag at all. Raises MQClientError for a string of only ``||``.
     """
     if not expression or expression == "*":
         return "*", frozenset(), frozenset()

@@ -1,5 +1,5 @@
-"""work_table: records of queues that somebody else polled: who may work on which record now, and what is safe to
-commit.
+"""work_table: records that the caller polled from queues: which may be processed now, and which offset may be
+committed.
 
 A lane holds the records that must be worked on one after the other: those of one key or of one queue. A record that
 waits for no other has none. A record that was given back with a delay is neither in hand nor ready until it is due, and

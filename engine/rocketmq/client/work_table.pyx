@@ -91,8 +91,8 @@ def polled(records):
     """The records as a list of Work that no table has yet; queue is (topic, partition) or (topic, broker, queue id).
 
     A record has confluent-kafka's methods, aiokafka's and kafka-python's attributes, or RocketMQ's. Records of one
-    type have one shape. Raises InvalidMessageError for what is no record, also for a confluent-kafka one that tells an
-    error: the end of a partition has the offset of the record that comes next, which would not be taken then.
+    type have one shape. Raises InvalidMessageError for an object that is not a record, also for one of confluent-kafka
+    with an error: the end of a partition has the offset of the record that comes next, which would not be taken then.
     """
     cdef list made = []
     cdef Work work
@@ -146,7 +146,7 @@ cdef bint belongs(object turn, Assigned assigned) except -1:
 
 
 cdef class WorkTable:
-    """All records that were put and not completed. Not thread-safe: whoever drives it holds its lock.
+    """All records that were put and not completed. Not thread-safe: the caller holds a lock.
 
     order: WorkOrder. max_messages, max_mebibytes, max_span: budget of one queue, with the meaning of RocketMQ's
     pullThresholdForQueue, pullThresholdSizeForQueue and consumeConcurrentlyMaxSpan (spec rocketmq 2.2): the queue is
@@ -185,7 +185,7 @@ cdef class WorkTable:
         return self.epochs
 
     def revoke(self, queue):
-        """The queue belongs to somebody else now: forget its records. Returns the offset safe to commit, -1 for none.
+        """The queue was revoked: forget its records. Returns the offset safe to commit, -1 for none.
 
         Records in hand may still be completed; that is dropped and counted. Raises IllegalStateError if it is not
         assigned.
@@ -274,7 +274,7 @@ cdef class WorkTable:
         return self
 
     def __next__(self):
-        """Take one. A loop does not look for Ctrl-C between taking and having it, where a call does."""
+        """Take one. A loop does not check for Ctrl-C between taking and storing it; a call does."""
         cdef Work work = self.take()
         if work is None:
             raise StopIteration

@@ -1,7 +1,7 @@
 """headers: the custom headers of RocketMQ's commands, as release 5.3.3 declares them.
 
 One table of classes, from which both directions follow. A value is a dict of field -> str, int, bool or None; on the
-wire a header is the command's extFields, in which each value is a text.
+wire a header is the command's extFields, in which each value is a string.
 """
 
 from pyengine._engine.java.hashing import set_order
@@ -13,7 +13,8 @@ from pyengine.errors import ProtocolError
 # A class a paragraph: name, request code (- for the header of an answer), fields in the order in which the real class
 # lists them. Types: none String, I Integer, L Long, B Boolean; i, l, b the primitives, which cannot be null; T a
 # BoundaryType. = a default.
-cdef str TABLE = """
+cdef str TABLE =
+"""
 AckMessageRequestHeader 200051 consumerGroup extraInfo ns bname oway:B topic offset:L lo:B queueId:I nsd:B
 AddBrokerRequestHeader 902 configPath
 AddWritePermOfBrokerRequestHeader 327 brokerName
@@ -167,7 +168,8 @@ WipeWritePermOfBrokerResponseHeader - wipeTopicCount:I
 """
 
 # Classes that write themselves in the binary form (FastCodesHeader), and in which order.
-cdef str FAST = """
+cdef str FAST =
+"""
 PullMessageRequestHeader consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset suspendTimeoutMillis
     subscription subVersion expressionType maxMsgBytes requestSource proxyFrowardClientId lo ns nsd bname oway
 PullMessageResponseHeader suggestWhichBrokerId nextBeginOffset minOffset maxOffset offsetDelta topicSysFlag
@@ -253,7 +255,7 @@ def write_header(str name not None, dict values not None, bint binary=False):
 
 def read_header(str name not None, ext_fields):
     """The header in a command's extFields (decodeCommandCustomHeader): every field, those that are absent with their
-    defaults. ext_fields: name -> text, or None. What is not in the class is ignored.
+    defaults. ext_fields: name -> text, or None. Other names are ignored.
 
     As in the real one a number that cannot be read counts as absent; of PullMessage's and SendMessage's headers, which
     read themselves, it is refused. Raises ProtocolError for that and for values out of their range, KeyError for an

@@ -80,12 +80,12 @@ cdef dict split_properties(str joined):
 
 
 def properties_text(properties):
-    """Properties as one text (messageProperties2String): a value that is None is left out."""
+    """Properties as one string (messageProperties2String): a value that is None is left out."""
     return "" if properties is None else joined_properties(dict(properties)).decode("utf-8")
 
 
 def parse_properties(text):
-    """The properties in a text (string2messageProperties): what has no name or no value is left out."""
+    """The properties of a string (string2messageProperties); those without a name or value are left out."""
     return {} if text is None else split_properties(text)
 
 
@@ -168,7 +168,7 @@ cdef tuple take_stored(Reader reader):
 def decode_stored(bytes data not None, int64_t start=0):
     """The stored message that starts there, as :func:`take_stored` lists its fields, and where it ends: (fields, end).
 
-    The body is as it was stored: compressed if the system flag says so. A message whose body is empty, and one without
+    The body is as it was stored: compressed if the system flag is set. A message whose body is empty, and one without
     properties, has b"" and {}. Raises ProtocolError for what is not a stored message.
     """
     cdef Reader reader = reader_of(data, start)
@@ -180,7 +180,7 @@ def encode_stored(str topic not None, bytes body not None, properties, *, bytes 
                   bytes store_host not None, int64_t position=0, int64_t queue_id=0, int64_t queue_offset=0,
                   int64_t born_timestamp=0, int64_t store_timestamp=0, int64_t reconsume_times=0, int64_t flag=0,
                   int64_t sys_flag=0, int64_t prepared_transaction_offset=0, int version=1, crc=None):
-    """A stored message. *_host: address and port, 8 bytes, or 20 where sys_flag says so. crc: the body's own by
+    """A stored message. *_host: address and port, 8 bytes, or 20 if sys_flag says IPv6. crc: the body's own by
     default. Raises ProtocolError for a topic or properties that are longer than their fields can say.
     """
     cdef bytes name = encode_utf8(topic), joined = joined_properties(dict(properties or {}))
