@@ -17,7 +17,7 @@ cdef extern from "<stdint.h>" nogil:
 cdef struct Due:
     int64_t time            # ns
     int64_t order
-    int64_t number          # what, who, number and epoch are the owner's
+    int64_t number          # what, who, number and epoch belong to the caller
     int64_t epoch
     int32_t who
     int32_t what

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""What is due, soonest first."""
+"""Events by time, the earliest first."""
 
 from cython cimport final
 

@@ -10,8 +10,8 @@ Invariants: ``lines[q].rows[offset]`` is the row at an offset; an offset of a li
 stay of a queue at a client and is over once its process queue is dropped; a batch is at a thread, in its client's line
 or free; a share that holds a pull is in its line's ``held``, and one entry of the agenda watches over its holds.
 
-While nobody has a message, clients write, look and pull at fixed periods and change nothing. A long stretch of that is
-not gone through: each of them is put off by whole periods of its own, and the last two of the longest are stepped
+While no client has a message, clients write, look and pull at fixed periods and change nothing. A long stretch of that
+is not gone through: each of them is put off by whole periods of its own, and the last two of the longest are stepped
 through, which gives those that fall due together their order.
 """
 
@@ -122,7 +122,7 @@ cdef class PullRun:
     cdef int64_t moving                 # DONE and RETRY in the heap
     cdef int64_t progressed             # when one of them, an arrival or a pull with messages last was
     cdef int64_t patience               # ns without any after which nothing will happen any more
-    cdef int64_t idle_look              # when to look next whether everybody waits
+    cdef int64_t idle_look              # time of the next check whether all clients are idle
     cdef const int64_t* arrival
     cdef const int64_t* service
     cdef const int32_t* line_of

@@ -183,7 +183,8 @@ cdef class PullRun:
              int64_t pull_threshold_size_for_queue=100, int64_t consume_concurrently_max_span=2000,
              int64_t pull_threshold_for_topic=-1, int64_t pull_threshold_size_for_topic=-1,
              int64_t max_reconsume_times=-1, int64_t consume_timeout=15, bint at_once=False):
-        """A client comes; the group is told. at_once: it was there before, its queues are its own without a wait."""
+        """A client joins; the group is notified. at_once: it was a member before and owns its queues without a
+        delay."""
         cdef Member it = Member.__new__(Member)
         if any((<Member> other).name == name and not (<Member> other).gone for other in self.members):
             raise IllegalStateError(f"client {name!r} is here already")
@@ -294,7 +295,7 @@ cdef class PullRun:
         return self.progressed
 
     cdef bint remaining(self) except -1:
-        # Somebody may still finish something.
+        # A client may still finish a message.
         cdef bint alive = False
         if self.ends + len(self.dead) >= self.rows:
             return False
@@ -368,7 +369,7 @@ cdef class PullRun:
         return member.timer.steady_period(due.time // MILLISECOND) * MILLISECOND
 
     cdef int skip(self, int64_t to) except -1:
-        # Put everybody off to shortly before ``to`` if nobody has anything to do until then.
+        # Postpone all periodic events to shortly before ``to`` if no client has work until then.
         cdef int64_t index, period, put_off, longest = 0
         cdef Agenda later
         cdef Due due

@@ -1,9 +1,9 @@
 """queue_simulation: one queue, its consumers' workers and a list of arrivals under virtual time (nanoseconds).
 
 The rules are the queue's own: every arrival is a send, every finished piece of work an acknowledgement, each with the
-rounds it asks for; this room only knows when. A consumer's client takes what it is handed in order, on ``threads``
+rounds it asks for; this room adds time. A consumer's client processes dispatched messages in order, on ``threads``
 workers; a message takes ``services[row] * factor`` there and is acknowledged when it is done. Every
-``expire_messages_period`` the queue looks for expired messages, where that could change anything.
+``expire_messages_period`` the queue looks for expired messages, if that can change the outcome.
 
 Invariants: a row is in at most one client's line or at one worker; a worker's entry in the agenda is void once its
 client's epoch has moved on (the client left or died). Of things due at one moment work ends before messages arrive,
@@ -74,7 +74,7 @@ cdef class QueueRun:
     cdef int32_t client_room
     cdef int32_t* client_of             # queue slot -> client, -1
     cdef int32_t slot_room
-    cdef Agenda agenda                  # ends of work: who is the client, number the row
+    cdef Agenda agenda                  # ends of processing: ``who`` is the client, ``number`` the row
     cdef dict by_consumer               # id -> client
     cdef MaskBit* masks
     cdef int32_t mask_count

@@ -55,8 +55,8 @@ cdef class QueueRun:
     (0), priorities int32 (4), lifetimes int64 ms (0: for ever). expire_messages_period: ms from one look for expired
     messages to the next (0: none); max_expire_page_size: see ``Queue.expire``.
 
-    Results, by row, -1 where it did not come to that: ``consumers`` (id of who had it last), ``dispatched``,
-    ``started``, ``finished`` (ns), and ``deliveries`` (how often it was handed out). Raises InvalidMessageError for a
+    Results, by row, -1 if that did not happen: ``consumers`` (id of the last consumer), ``dispatched``,
+    ``started``, ``finished`` (ns), and ``deliveries`` (number of dispatches). Raises InvalidMessageError for a
     column that does not fit.
     """
 
@@ -142,8 +142,8 @@ cdef class QueueRun:
     def add_consumer(self, *, RowMask mask=None, int threads=1, double factor=1.0, **options):
         """A consumer joins now, with a client of ``threads`` workers whose work takes ``factor`` times as long.
 
-        mask: RowMask, whom its selector matches; None all. options: of ``Queue.add_consumer`` (prefetch, priority,
-        exclusive, no_local, ...). Returns its id.
+        mask: RowMask of the rows that its selector matches; None all. options: of ``Queue.add_consumer`` (prefetch,
+        priority, exclusive, no_local, ...). Returns its id.
         """
         cdef int32_t slot, number
         cdef Client* it
