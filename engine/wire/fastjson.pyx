@@ -28,7 +28,7 @@ _ESCAPES = {
     "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "F": "\f", "r": "\r",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# What is escaped in a text that is written.
+# Characters that are escaped when a string is written.
 _SPECIAL = re.compile("[\x00-\x1f\"\\\\\x7f-\x9f\u2028\u2029]")
 _SHORT = {mark: f"\\{name}" for name, mark in _ESCAPES.items() if name in "btnfr\"\\"}
 _WORDS = {"true": True, "false": False, "null": None}
@@ -39,8 +39,8 @@ def loads(text, source="fastjson", *, typed=("", 0)):
 
     A key that is a number becomes an int, one that is an object a tuple of its (name, value) pairs in order of the
     names, without those whose value is an array or object. typed: the member, and how many levels down in it, with the
-    maps whose keys are no texts to the real reader; there it takes no comma too many but one at the end. source: where
-    the text is from, for errors. Raises InvalidSourceError, which says where it makes no sense.
+    maps whose keys the real reader does not read as strings; in these it accepts an extra comma only at the end.
+    source: where the text is from, for errors. Raises InvalidSourceError, which has the position.
     """
     reader = _Reader(text, source, typed)
     value = reader.value(0)
@@ -61,11 +61,12 @@ def member(found, name):
 
 
 def whole_of(value, limit, what, source, *, absent=None):
-    """A number as fastjson takes it: of a decimal the lowest bits, true as 1, of a text what Java parses, with commas
+    """A number as fastjson takes it: of a decimal the lowest bits, true as 1, of a string the number that Java parses,
+    with commas
     in it; an int's text may end with ".0".
 
-    absent: what counts where fastjson finds no value; None refuses that. Raises InvalidSourceError for what is no
-    number and for one outside -limit to limit - 1.
+    absent: the result if fastjson finds no value; None refuses that. Raises InvalidSourceError for a value that is not
+    a number and for one outside -limit to limit - 1.
     """
     if absent is not None and (value is None or value in ("", "null", "NULL")):
         return absent
@@ -87,7 +88,7 @@ def whole_of(value, limit, what, source, *, absent=None):
 
 
 def text_of(value):
-    """What fastjson makes of a value where a text is wanted: the JSON of an object and of an array."""
+    """A value converted to a string: for an object or array its JSON."""
     if isinstance(value, str):
         return value
     return _json(value)
@@ -107,7 +108,7 @@ def _json(value):
 
 
 def quoted(text):
-    """A text as fastjson writes it."""
+    """A string as fastjson writes it."""
     return f'"{_SPECIAL.sub(_escaped, text)}"' if _SPECIAL.search(text) is not None else f'"{text}"'
 
 
@@ -129,7 +130,7 @@ class _Reader:
         self.blanks()
 
     def error(self, problem):
-        """What is wrong at the cursor."""
+        """The error at the cursor."""
         line = self.text.count("\n", 0, self.at) + 1
         column = self.at - self.text.rfind("\n", 0, self.at)
         return InvalidSourceError(self.source, f"no fastjson at line {line}, column {column}: {problem}")

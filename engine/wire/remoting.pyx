@@ -25,7 +25,7 @@ cdef Beans headers = Beans(
 cdef class RemotingCommand:
     """A request or an answer. ``flag`` has the bits RESPONSE and ONE_WAY; ``opaque`` pairs an answer with its request.
 
-    language: of LANGUAGES. version: MQVersion's number of the sender's release, 0 where it is not told. ext_fields:
+    language: of LANGUAGES. version: MQVersion's number of the sender's release, 0 if unknown. ext_fields:
     what the command's header holds, texts. serialize_type: the form of the header, "JSON" or "ROCKETMQ".
     """
 
@@ -146,7 +146,7 @@ cdef class Cursor:
         return int.from_bytes(self.take(size), "big", signed=True)
 
     cdef str text(self, int size, int64_t limit):
-        """A text behind its length, which has ``size`` bytes; None for one of none (RocketMQSerializable.readStr)."""
+        """A string after its length, which has ``size`` bytes; None for length 0 (RocketMQSerializable.readStr)."""
         cdef int64_t length = self.number(size)
         if length == 0:
             return None
@@ -178,7 +178,7 @@ def read_command(bytes frame not None):
         read_binary_header(command, cursor, header_length)
     else:
         raise ProtocolError(f"{kind} is not the kind of a header")
-    # As there: a binary header that ends before its length says so has the body begin there.
+    # As there: if a binary header ends before its length, the body begins there.
     body_length = len(frame) - 4 - header_length
     command.body = cursor.take(body_length) if body_length else None
     return command

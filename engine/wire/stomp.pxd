@@ -2,7 +2,7 @@
 
 Invariants of a reader: ``buffer`` holds what was fed from the frame that is being read on; everything before ``at`` was
 looked at and is not looked at again; ``headers`` is None until the action line was read, and ``length`` is -1 unless
-the header section is complete and told one. A reader that raised gives no further frame.
+the header section is complete and has one. A reader that raised gives no further frame.
 """
 
 from libc.stdint cimport int64_t

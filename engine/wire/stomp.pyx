@@ -6,7 +6,7 @@ from libc.string cimport memchr
 from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
 from pyengine.errors import ProtocolError
 
-# StompWireFormat's limits, in bytes but for the number of headers.
+# StompWireFormat's limits, in bytes except for the number of headers.
 cdef enum:
     MAX_COMMAND_LENGTH = 1024
     MAX_HEADER_LENGTH = 10 * 1024
@@ -217,7 +217,7 @@ cdef bytes unescaped(bytes value, bint carriage_return):
 def write_frame(StompFrame frame not None, str version not None):
     """A frame's bytes (StompWireFormat.marshal): values are escaped from 1.1 on, names never are.
 
-    Raises ValueError for an unknown version, TypeError for a name or value that is not a text.
+    Raises ValueError for an unknown version, TypeError for a name or value that is not a str.
     """
     if version not in VERSIONS:
         raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
