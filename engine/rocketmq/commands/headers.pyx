@@ -13,8 +13,7 @@ from pyengine.errors import ProtocolError
 # A class a paragraph: name, request code (- for the header of an answer), fields in the order in which the real class
 # lists them. Types: none String, I Integer, L Long, B Boolean; i, l, b the primitives, which cannot be null; T a
 # BoundaryType. = a default.
-cdef str TABLE =
-"""
+cdef str TABLE = """
 AckMessageRequestHeader 200051 consumerGroup extraInfo ns bname oway:B topic offset:L lo:B queueId:I nsd:B
 AddBrokerRequestHeader 902 configPath
 AddWritePermOfBrokerRequestHeader 327 brokerName
@@ -168,8 +167,7 @@ WipeWritePermOfBrokerResponseHeader - wipeTopicCount:I
 """
 
 # Classes that write themselves in the binary form (FastCodesHeader), and in which order.
-cdef str FAST =
-"""
+cdef str FAST = """
 PullMessageRequestHeader consumerGroup topic queueId queueOffset maxMsgNums sysFlag commitOffset suspendTimeoutMillis
     subscription subVersion expressionType maxMsgBytes requestSource proxyFrowardClientId lo ns nsd bname oway
 PullMessageResponseHeader suggestWhichBrokerId nextBeginOffset minOffset maxOffset offsetDelta topicSysFlag
