@@ -1,8 +1,7 @@
 """batches: messages as columns in, decisions as columns out.
 
-A batch is no shortcut: each message is sent, and each wakeup is a round, as if they had come one by one; only the
-crossing between Python and the core is paid once. ``prompt``: ids of the consumers that acknowledge after the round,
-None all.
+A batch changes no result: each message is sent, and each wakeup is a round, as for single messages; only the crossing
+between Python and the core is paid once. ``prompt``: ids of the consumers that acknowledge after the round, None all.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
@@ -24,7 +23,7 @@ cdef struct Rows:                # columns of a batch by row; NULL: the default 
 cdef struct Line:                # what became of one message
     int64_t row                  # of the batch; before its run's first row for a message of an earlier batch
     int64_t delivery             # place among the deliveries of its queue, -1 none
-    int64_t consumer             # id of who got it, or of whom the reason is about; -1
+    int64_t consumer             # id of the consumer that got it, or that the reason is about; -1
     int32_t run
     int32_t reason               # HoldReason, DELIVERED, or EXPIRED
 

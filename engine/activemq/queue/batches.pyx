@@ -321,7 +321,7 @@ cdef class Lines:
         return 0
 
     cdef int hold(self, Rounds queue, int32_t run, int64_t start, int64_t offset) except -1:
-        # What is held, by arrival.
+        # The held messages, by arrival.
         cdef int32_t message
         cdef int64_t first = self.size
         if queue.pending.stored + queue.pending.waiting == 0:
@@ -343,7 +343,7 @@ cdef class Lines:
         return 0
 
     cdef int see(self, Rounds queue, int64_t start, int64_t offset) except -1:
-        # What is held, without a word.
+        # Drop the held messages without reporting them.
         cdef int32_t message
         if queue.pending.stored + queue.pending.waiting == 0:
             return 0
@@ -398,18 +398,18 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
 
     Columns as in Queue.offer_batch, by row of the whole batch; but groups are int32 codes into ``group_names`` (-1: no
     group; a name is looked at where the queue was there before or stays, and for a bucket map), and bit p of
-    ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, what queue r still holds is
-    told, with the reasons. prompts, by queue: ids of the consumers that acknowledge at once, None all.
+    ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, messages that queue r still
+    holds are reported with the reasons. prompts, by queue: ids of the consumers that acknowledge at once, None all.
 
     steady: consumers neither join nor leave nor acknowledge later than at once, in this batch and all that follow. Then
-    what has expired is told with its batch, and a queue in which nothing can move any more tells all it holds and every
-    later message at once and keeps none, however many come; one that is closed is renewed (Queue.renew), and may stand
-    in several runs that close it. Otherwise a queue stands in one run only.
+    expired messages are reported with their batch, and a queue in which nothing can move any more reports all that it
+    holds and every later message at once and keeps none; one that is closed is renewed (Queue.renew), and may stand in
+    several runs that close it. Otherwise a queue stands in one run only.
 
     Returns ``(runs int32, rows int64, consumers int64, deliveries int64, reasons int8)``, run by run: first what was
-    delivered, in order (reason -1); then, if it is told, what is held, by arrival (HoldReason; the consumer it is about
-    or -1), and what had expired (-2). A row before its run's first is a message of an earlier batch, counted back from
-    there.
+    delivered, in order (reason -1); then, if reported, the held messages, by arrival (HoldReason; the consumer it is
+    about or -1), and what had expired (-2). A row before its run's first is a message of an earlier batch, counted back
+    from there.
     """
     cdef int64_t count = len(queues) if queue_of is None else len(queue_of)
     cdef const int64_t[::1] bound = column("bounds", bounds, count + 1, np.int64)
@@ -439,7 +439,7 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
         offset = start - queue.next_sequence
         lines.begin(queue, run, start)
         if codes != NULL and queue.told and not queue.lazy_dispatch:
-            memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, whatever the group
+            memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, in any group
         elif codes != NULL and queue.groups.shared is not None:
             lines.intern_shared(queue.groups, codes, group_names, start, stop)
         elif codes != NULL:

@@ -1,4 +1,4 @@
-"""consumer_list: the ordered consumer list of one queue: who is open, in which order they are asked, whom a message
+"""consumer_list: the ordered consumer list of one queue: open consumers, their order, and which of them a message
 matches.
 
 A consumer lives in a *slot*; its public id is never used again. A *predicate* is what a subscription asks of a message
@@ -10,8 +10,8 @@ waits: it is asked again when they do.
 Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be
 handed a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
 ``predicates[p].open`` counts the open consumers of p; bit p of ``open_words`` is set exactly if that is not 0;
-``open_total`` is their sum. Who is slow is filled. While ``sorted`` is true and priorities count, the list ascends by
-(-priority, assigned groups once there is a group map).
+``open_total`` is their sum. A slow consumer is filled. While ``sorted`` is true and priorities count, the list ascends
+by (-priority, assigned groups once there is a group map).
 """
 
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
@@ -82,7 +82,7 @@ cdef class ConsumerList:
     cdef int32_t unmarked        # filled, and not slow
     cdef list slowed             # ids that became slow since the caller last asked
     cdef bint paused
-    cdef bint sorted             # but for one consumer, ``displaced``, whose count went down
+    cdef bint sorted             # except for one consumer, ``displaced``, whose count fell
     cdef int32_t displaced       # -1 none
     cdef bint counts_matter      # a group had an owner: assigned groups are part of the order
     cdef Predicate* predicates
@@ -104,7 +104,7 @@ cdef class ConsumerList:
     cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
     cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1   # a slot and the next id
     cdef int leave(self, int32_t slot) except -1
-    cdef int renew(self) except -1                              # all join again, empty-handed; nobody has ever left
+    cdef int renew(self) except -1                              # all join again; none has left before
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1
     cdef int32_t append_predicate(self) except -1
     cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1

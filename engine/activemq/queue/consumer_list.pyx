@@ -323,7 +323,7 @@ cdef class ConsumerList:
         it.walk_count += 1
 
     cdef int64_t last_look(self, int32_t match, int64_t position, int64_t since) noexcept nogil:
-        # The last round in which somebody who matches was open when it came to this position.
+        # The last round in which a matching consumer was open when the round came to this position.
         cdef int64_t best = -1, round = self.groups.now.round
         cdef int32_t index, low, high, middle
         cdef Consumer* it

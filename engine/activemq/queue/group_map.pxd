@@ -1,4 +1,5 @@
-"""group_map: who owns each message group, in the broker's three maps, and how many groups each consumer was given.
+"""group_map: the owner of each message group, in the broker's three maps, and the number of groups assigned to each
+consumer.
 
 A group name is interned; after that it is a handle (int32, 0, 1, ...) until ``compact`` forgets it. What is owned is a
 *key*: the handle itself (simple, cached) or the hash bucket of the name (bucket), so two groups of one bucket share one
@@ -39,7 +40,7 @@ cdef class GroupMap:
     cdef SharedValues shared          # of a queue that was restored with it: where its names have numbers
     cdef int32_t* number              # handle -> number there, -1 not known
     cdef int32_t size                 # handles interned
-    cdef int32_t due                  # size at which names that mean nothing are looked for next
+    cdef int32_t due                  # size at which unused names are looked for next
     cdef bint lent                    # a caller has handles: no name is forgotten
     cdef int32_t room
     cdef int32_t keys                 # number of keys; owner has this many entries in use
@@ -54,7 +55,7 @@ cdef class GroupMap:
     cdef int32_t eldest
     cdef int32_t youngest
     cdef int32_t listed
-    cdef int32_t loser                # who owned the group that was forgotten last
+    cdef int32_t loser                # owner of the group that was forgotten last
     cdef int64_t* counts              # consumer slot -> groups assigned
     cdef int32_t slots
 
@@ -73,7 +74,7 @@ cdef class GroupMap:
     cdef int32_t drop(self, int32_t handle) noexcept nogil                  # -> owner it had; counts stay
     cdef list drop_consumer(self, int32_t slot)                             # -> keys that lost their owner
     cdef int drop_all(self) except -1
-    cdef int renew(self) except -1                                          # nobody ever asked for a group
+    cdef int renew(self) except -1                                          # no group was ever looked up
     # Forget the names that own nothing, are not listed and are not ``held`` (uint8 by handle). -> moved: old handle ->
     # new handle, -1 forgotten; NULL if no handle has changed. The caller frees it.
     cdef int32_t* compact(self, const uint8_t* held) except? NULL

@@ -10,7 +10,7 @@ from pyengine._engine.java.hashing import hash_code
 from pyengine.errors import InvalidTopologyError, did_you_mean
 
 _KINDS = ("simple", "bucket", "cached")
-cdef int32_t FEW = 1024               # names that are not worth looking for those that mean nothing
+cdef int32_t FEW = 1024               # number of names below which unused ones are not looked for
 _OPTIONS = {"simple": (), "bucket": ("bucketCount", "cacheSize"), "cached": ("cacheSize",)}
 
 
@@ -27,7 +27,7 @@ cdef int32_t* grown(int32_t* items, int64_t size) except NULL:
 
 
 cdef class GroupMap:
-    """Who owns each group.
+    """Group -> owner.
 
     factory: ``"cached"`` (default), ``"simple"`` or ``"bucket"``, with the broker's options as a query string:
     ``"cached?cacheSize=1024"``, ``"bucket?bucketCount=1024&cacheSize=64"``. Consumers are small non-negative ints.
@@ -233,8 +233,8 @@ cdef class GroupMap:
                 self.owner[key] = -1
                 lost.append(key)
         if self.form == BUCKET:
-            # The broker keeps the display entries of a consumer that left; the slot will mean somebody else, so they
-            # go.
+            # The broker keeps the display entries of a consumer that left; here the slot is reused, so they are
+            # dropped.
             for key in range(self.size):
                 if self.shown[key] == slot:
                     self.unlist(key)
@@ -355,7 +355,7 @@ cdef class GroupMap:
         return -1 if known is None else known
 
     cdef int32_t settled(self, object name) except -1:
-        # ``intern`` of a map that no queue has: nobody else holds a handle.
+        # ``intern`` of a map without a queue: no handle is held elsewhere.
         if self.size >= self.due:
             free(self.compact(NULL))
             self.trim()

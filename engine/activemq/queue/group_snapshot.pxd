@@ -1,6 +1,7 @@
-"""group_snapshot: a group map as bytes, alone or in a queue's snapshot: who owns which group, in the order of access.
+"""group_snapshot: a group map as bytes, alone or in a queue's snapshot: groups and their owners, in the order of
+access.
 
-Names of groups that mean nothing any more are left out, so that handles of names change. Invariants: what is read is
+Unused names of groups are left out, so that handles of names change. Invariants: what is read is
 checked where it could lead out of an array; SnapshotError says at which byte.
 """
 

@@ -10,7 +10,7 @@ from pyengine._engine.activemq.queue.rounds cimport Rounds
 
 cpdef enum HoldReason:
     NOT_HELD = 0                # in flight
-    NO_CONSUMER = 1             # nobody (but browsers) consumes this queue
+    NO_CONSUMER = 1             # the queue has no consumers except browsers
     START_DELAY = 2             # dispatch starts later
     PAUSED = 3
     NOT_PAGED_IN = 4            # behind the paging window
@@ -26,7 +26,7 @@ cpdef enum HoldReason:
     GROUP_NO_LOCAL = 14         # it is the owner's own connection's message
     NO_CREDIT = 15              # all matching consumers are full
     UNCOMMITTED = 16            # acknowledged in a transaction that is still open
-    AWAITING_WAKEUP = 17        # the next round will hand it out
+    AWAITING_WAKEUP = 17        # the next round will dispatch it
     EXCLUSIVE_BROWSER = 18      # the elected consumer is a browser, which takes nothing
     STRANDED = 19               # a selector raised, and the broker's round lost it (selector_errors "exact")
 

@@ -35,7 +35,7 @@ cdef int verdict_of(Rounds queue, int32_t message, int32_t slot) except -1:
 
 
 cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
-    # Why nobody took it, and the consumer it is about (-1: none in particular).
+    # The reason why no consumer took it, and the consumer that it is about (-1: none in particular).
     cdef Message* it = &queue.pending.at[message]
     cdef ConsumerList consumers = queue.consumers
     cdef int32_t slot, index, owner = -1, elected = consumers.elected, only = -1

@@ -1,5 +1,5 @@
-"""inspection: what a queue says of itself: who is there, what waits and why, what it counted. No answer changes what
-happens next.
+"""inspection: questions about a queue: consumers, held messages and reasons, counters. No answer changes later
+dispatch.
 """
 
 from pyengine._engine.activemq.queue.rounds cimport Rounds

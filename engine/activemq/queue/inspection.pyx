@@ -14,7 +14,7 @@ from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
 
 
 cdef class Inspection(Rounds):
-    """What can be asked of a Queue."""
+    """The questions of a Queue."""
 
     def wanted(self, object message):
         """Would the selector and noLocal of any consumer, browsers included, let a message pass that is elsewhere?"""
@@ -93,7 +93,7 @@ cdef class Inspection(Rounds):
         return result
 
     def object_of_handle(self, handle):
-        """What was sent as this message."""
+        """The object that was sent as this message."""
         return self.object_of(self.message_of(handle))
 
     def sequence_of(self, handle):

@@ -3,7 +3,7 @@
 A chain is a cursor (stored, not paged in), the window (paged in, waiting), or what one consumer holds. Cursors and
 window are several chains, one per *tier*, asked in order of the tier; a tier of the window is (priority if messages are
 prioritized, redelivered before new). There is a cursor for persistent messages and one for the others, as in
-StoreQueueCursor; ``turns`` says when they change. A broker that starts with persistent messages reads them from its
+StoreQueueCursor; ``turns``: when they alternate. A broker that starts with persistent messages reads them from its
 store batch by batch (AbstractStoreCursor): until none is left they are ``unread``, in the order of the store, and the
 cursor has the batch alone.
 
@@ -78,7 +78,7 @@ cdef class MessageSlots:
     cdef int32_t vacant          # first free slot, linked by next
     cdef int turns
     cdef int served              # the cursor whose turn it is: 0 of the persistent messages, 1 of the others
-    cdef bint cached             # whatever comes is in the persistent cursor's batch at once
+    cdef bint cached             # new messages join the persistent cursor's batch at once
     cdef int64_t batch_size      # of the next batch that is read
     cdef Chain cursor[20]        # 10 * cursor + tier
     cdef Chain unread[3]         # persistent messages that are in no batch, by level of the store

@@ -1,5 +1,5 @@
-"""pending_messages: the waiting messages of one queue, and the index that finds the next one somebody can take without
-looking at the rest.
+"""pending_messages: the waiting messages of one queue, and the index that finds the next one that a consumer can take
+without visiting the others.
 
 A waiting message lies in the window (see message_slots.pxd) and in a *bucket*: same match class, same group key (or no
 claim on a group), same tier, in order. A bucket lies in a lane (see ready_index.pxd), or in none (parked) if the owner

@@ -1,4 +1,4 @@
-"""Waiting messages of a queue in the order in which somebody can take them; see pending_messages.pxd."""
+"""Waiting messages of a queue in the order in which consumers can take them; see pending_messages.pxd."""
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, qsort
@@ -82,7 +82,7 @@ cdef class Pending(Lanes):
         for message in range(self.slots):
             if self.at[message].whereabouts != NOWHERE and self.at[message].group >= 0:
                 self.at[message].group = moved[self.at[message].group]
-        if self.groups.form == BUCKET:                # its keys are no handles
+        if self.groups.form == BUCKET:                # its keys are not handles
             return
         for key in range(self.group_room):
             bucket = self.of_group[key]

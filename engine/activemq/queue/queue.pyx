@@ -54,12 +54,13 @@ cdef int check_group(object name) except -1:
 
 
 cdef class Queue(Inspection):
-    """One queue of a broker: who gets which message, in which order, and why the rest waits.
+    """One queue of a broker: which consumer gets which message, in which order, and why the rest waits.
 
     Settings are the broker's policyEntry attributes with its defaults (spec activemq 4.5). ``max_page_size=None``
-    removes the paging window, and with it starvation behind messages nobody takes. ``max_browse_page_size=None`` is
-    the broker without a matching policyEntry: browsers see everything. Nothing happens by itself: events ask for
-    wakeups, and ``run`` makes the rounds. Raises InvalidTopologyError for a setting out of range.
+    removes the paging window, and with it starvation behind messages that no consumer takes.
+    ``max_browse_page_size=None`` is the broker without a matching policyEntry: browsers see everything. Nothing happens
+    by itself: events ask for wakeups, and ``run`` makes the rounds. Raises InvalidTopologyError for a setting out of
+    range.
     """
 
     def add_consumer(self, *, object selector=None, bint exclusive=False, object priority=0, object prefetch=1000,
@@ -194,8 +195,8 @@ cdef class Queue(Inspection):
              object redeliveries=ABSENT, bint wake=True):
         """Put a message on the queue and ask for a wakeup; return its handle.
 
-        message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
-        is read once, here, from a Message or from a mapping's JMSXGroupID, JMSXGroupSeq, JMSPriority (4), JMSExpiration
+        message: the object that selectors evaluate and that is dispatched, of any type. Values without a keyword are
+        read once, here, from a Message or from a mapping's JMSXGroupID, JMSXGroupSeq, JMSPriority (4), JMSExpiration
         (ms, 0: never), JMSDeliveryMode (PERSISTENT). connection: the producer's, for noLocal. target: name of the only
         consumer that may have it. redeliveries: the counter it starts with, of a Message its own. wake False: ask for
         no wakeup, as for one that was there before.
@@ -303,7 +304,7 @@ cdef class Queue(Inspection):
         return result
 
     cdef list take_out(self, int64_t now):
-        # What the last call handed out, once.
+        # Deliveries of the last call, returned once.
         cdef int64_t index
         cdef list result = []
         cdef Handout* it
@@ -337,7 +338,7 @@ cdef class Queue(Inspection):
         return bodies
 
     def acknowledge_each(self, deliveries):
-        """``acknowledge`` every delivery by itself, in order, in one call; what was handed out before does not change.
+        """``acknowledge`` every delivery by itself, in order, in one call; earlier deliveries do not change.
 
         Raises IllegalStateError at the first that its consumer does not hold; those before it are acknowledged.
         """
@@ -438,7 +439,8 @@ cdef class Queue(Inspection):
         self.after_messages()
 
     def rollback(self, transaction):
-        """Take back what was acknowledged in a transaction: the messages are unacknowledged again, where they are."""
+        """Take back what was acknowledged in a transaction: the messages are unacknowledged again, at their
+        consumers."""
         cdef int32_t message, slot
         self.refuse_while_asked()
         for handle, consumer in self.transactions.pop(transaction, ()):
@@ -474,7 +476,7 @@ cdef class Queue(Inspection):
         return self.take_out(now)
 
     def pull_timeout(self, consumer, *, int64_t now=0):
-        """The last pull has timed out: the null dispatch and no credit, unless something was handed out since."""
+        """The last pull has timed out: the null dispatch and no credit, unless a message was dispatched since."""
         cdef int32_t slot = self.slot_of(consumer)
         self.begin_handing_out()
         if self.consumers.at[slot].prefetch == 0 and (
@@ -484,7 +486,7 @@ cdef class Queue(Inspection):
 
     def share_credit(self, consumer, int64_t elsewhere, int64_t extension):
         """For a subscription that consumes several queues with one prefetch: what it holds unacknowledged in the other
-        ones, and its prefetch extension. The caller says so before a round, whenever another queue changed it."""
+        ones, and its prefetch extension. The caller sets it before a round if another queue changed it."""
         cdef int32_t slot = self.slot_of(consumer)
         self.refuse_while_asked()
         self.consumers.at[slot].elsewhere = elsewhere
@@ -496,7 +498,7 @@ cdef class Queue(Inspection):
         self.rounds_due += 1
 
     def pause(self):
-        """Stop handing out; messages are still paged in."""
+        """Stop dispatching; messages are still paged in."""
         self.refuse_while_asked()
         self.consumers.paused = True
         self.reopen()
@@ -526,9 +528,9 @@ cdef class Queue(Inspection):
     def expire(self, int64_t now, *, int64_t limit=400):
         """The broker's periodic look for expired messages; return the deliveries it makes. Asks for a wakeup.
 
-        limit: maxExpirePageSize. Where fewer are paged in, so many are, consumers or not, and dispatched; those that
-        expired before ``now`` leave instead. Of what waits then the expired ones leave; the look ends behind ``limit``
-        that stay. Raises InvalidTopologyError for a limit below 1.
+        limit: maxExpirePageSize. If fewer are paged in, up to this number are, with or without consumers, and
+        dispatched; those that expired before ``now`` leave instead. Of what waits then the expired ones leave; the look
+        ends behind ``limit`` that stay. Raises InvalidTopologyError for a limit below 1.
         """
         whole_number("maxExpirePageSize", limit, 1, 2**31 - 1)
         self.begin_handing_out()
@@ -603,7 +605,7 @@ cdef class Queue(Inspection):
         int64 ms (0 never). persistent: 1 or 0 (1). matches: uint64, shape (size,) or (size, words): bit
         ``predicate_of(consumer)`` says that the selector matches; needed once a consumer has a selector. arrivals:
         int64 ms, ``now`` of each message (0).
-        acknowledge: "at_once" (after the round that hands it out), "never" (prefetch holds), or the ids of the
+        acknowledge: "at_once" (after the round that dispatches it), "never" (prefetch holds), or the ids of the
         consumers that do it at once. Returns ``(consumers, sequences, order)``: int64 consumer id of each message of
         this batch (-1 held), and every delivery made, older messages included, as int64 arrival number and consumer id
         in order of dispatch.

@@ -48,7 +48,7 @@ cdef class QueueState:
     cdef int64_t in_flight
     cdef Totals totals
     cdef dict connections            # name -> number
-    cdef int64_t connections_due     # how many there are when those that mean nothing are looked for next; so with
+    cdef int64_t connections_due     # size at which unused ones are looked for next; so with
     cdef int64_t targets_due         # the names of consumers, and with the match classes
     cdef int64_t classes_due
     cdef dict transactions           # name -> [(handle, consumer id)]

@@ -18,7 +18,7 @@ from pyengine._engine.message.message cimport Message as JmsMessage
 
 from pyengine.errors import IllegalStateError, InvalidTopologyError
 
-cdef int64_t FEW = 256               # names that are not worth looking for those that mean nothing
+cdef int64_t FEW = 256               # number of names below which unused ones are not looked for
 cdef int FAILURES_KEPT = 10_000      # a caller that never asks must not fill the memory
 
 
@@ -144,7 +144,7 @@ cdef class QueueState:
     # Consumers
 
     cdef int32_t join(self, object selector, int32_t connection, bint no_local, set matching) except -1:
-        # A question nobody asked before is put to every message here, once; ``matching``: or its answer is known.
+        # A new predicate is evaluated on every message here, once; ``matching``: or its answer is known.
         cdef int32_t predicate, message
         cdef dict moved = {}
         cdef object asked = (selector, connection if no_local else -1)
@@ -273,7 +273,7 @@ cdef class QueueState:
         return 0
 
     cdef bint raises(self, int32_t message) except -1:
-        # Whether a consumer's selector raises before one takes it, asked in the broker's order: who is full is not
+        # Whether a consumer's selector raises before one takes it, asked in the broker's order: a full consumer is not
         # asked, noLocal comes before the selector, and the exclusive and group checks after it.
         cdef Message* it = &self.pending.at[message]
         cdef int32_t index, slot, owner = -1

@@ -43,12 +43,12 @@ cdef class Lanes(MessageSlots):
     cdef int32_t lane_room
     cdef int32_t* ready          # heap of lanes
     cdef int32_t ready_size
-    cdef int32_t* blocked        # class lanes with buckets that nobody open can take
+    cdef int32_t* blocked        # class lanes with buckets that no open consumer can take
     cdef int32_t blocked_size
 
     cdef int wake(self, int32_t slot) except -1               # a consumer opened
     cdef int32_t next_ready(self) except -2                   # next message worth trying, -1 none
-    cdef int retire(self, int32_t message) except -1          # nobody took it after all
+    cdef int retire(self, int32_t message) except -1          # no consumer took it after all
     cdef int64_t urgency(self, int32_t lane) noexcept nogil
     cdef int join_lane(self, int32_t bucket, int32_t lane) except -1
     cdef int leave_lane(self, int32_t bucket) except -1

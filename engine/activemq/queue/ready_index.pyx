@@ -1,4 +1,4 @@
-"""Who can be handed what next; see ready_index.pxd."""
+"""The next message that a consumer can take; see ready_index.pxd."""
 
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free

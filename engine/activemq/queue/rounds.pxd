@@ -1,11 +1,11 @@
 """rounds: what a wakeup does to a queue. ``now`` (ms) is an argument.
 
-An event changes the state and asks for wakeups (``rounds_due``); ``round`` pages messages in and hands out what can be
-handed out, once (spec activemq 2.2). What it handed out stands in ``out`` until the caller takes it.
+An event changes the state and asks for wakeups (``rounds_due``); ``round`` pages messages in and dispatches those that
+can be dispatched, once (spec activemq 2.2). The dispatches stand in ``out`` until the caller takes it.
 
-Invariants: a round leaves nothing behind that somebody could take, except what became takeable behind its back and what
-it paged in while others waited: the next round finds both. A round that is interrupted, by a selector that is no
-Selector or by who reads messages in, keeps what it paged in waiting, and what it handed out for the next call.
+Invariants: after a round no consumer can take a waiting message, except those that became takeable behind the round's
+position and those that it paged in while others waited: the next round finds both. A round that is interrupted, by a
+function used as a selector or by the reader of the store, keeps its page waiting, and its dispatches for the next call.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -40,7 +40,7 @@ cdef class Rounds(QueueState):
     cdef int64_t fresh_size
     cdef int64_t placed              # so many of ``fresh`` have been given away, or wait
     cdef public int64_t behind       # persistent messages that come after those here, and that ``read_on`` brings
-    cdef bint told                   # nothing can move any more, and what is held was told (batches)
+    cdef bint told                   # nothing can move any more, and held messages were reported (batches)
 
     cdef inline int begin_handing_out(self) except -1:
         self.refuse_while_asked()
@@ -49,8 +49,8 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef int keep_handouts(self) except -1                       # of an interrupted call, as far as they still hold
-    cdef int start_over(self) except -1                          # as made, with its consumers; nobody has ever left
-    cdef bint at_rest(self) noexcept                             # as long as nobody joins, leaves or acknowledges
+    cdef int start_over(self) except -1                          # as constructed, with its consumers
+    cdef bint at_rest(self) noexcept                             # as long as no consumer joins, leaves or acknowledges
     cdef int ask_again(self) except -1
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
     cdef int strand_page(self, int64_t start, int64_t fresh) except -1
@@ -72,7 +72,7 @@ cdef class Rounds(QueueState):
     cdef int read_on(self) except -1                             # when no persistent message here is left to page in
     cdef void sort(self, int64_t fresh) noexcept                 # what was paged in with prioritized_messages
     cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
-    cdef bint bypasses(self, int32_t message) noexcept           # when idle: somebody takes it, and what waits stays
+    cdef bint bypasses(self, int32_t message) noexcept           # when idle: a consumer takes it; others stay
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1
     cdef int hop(self, int64_t now) except -1

@@ -13,8 +13,8 @@ from pyengine._engine.matching.consumer_filter cimport BY_DISPATCH
 
 from pyengine.errors import IllegalStateError
 
-# A round ends after so many expired messages if more are to be read in, so that they do not fill the memory, and goes
-# on where it was once they are gone.
+# A round ends after this number of expired messages if more must be read from the store, so that they do not fill the
+# memory; the next round continues.
 cdef Py_ssize_t EXPIRED_AT_ONCE = 5000
 
 
@@ -91,7 +91,7 @@ cdef class Rounds(QueueState):
 
     cdef int ask_again(self) except -1:
         # Queue.asyncWakeup from inside iterate(): the task runner notes that it was woken while it ran and runs once
-        # more at the end, whatever the count of pending wakeups says by then.
+        # more at the end, regardless of the count of pending wakeups.
         self.rounds_due += not self.extra
         self.extra = False
         self.echo = True
@@ -214,7 +214,8 @@ cdef class Rounds(QueueState):
         return taken
 
     cdef int look_for_expired(self, int64_t now, int64_t limit) except -1:
-        # Queue.expireMessages: a page of its own, consumers or not and whatever delays them, then what waits, in order.
+        # Queue.expireMessages: a page of its own, with or without consumers and start delays, then the waiting
+        # messages, in order.
         cdef int tier
         cdef int32_t message, following
         cdef int64_t staying = 0
@@ -252,7 +253,7 @@ cdef class Rounds(QueueState):
         raise IllegalStateError("messages are behind what a queue holds, and nobody reads them in")
 
     cdef void sort(self, int64_t fresh) noexcept:
-        # By priority, each in the order in which they were paged in: of two cursors the second begins anew (the
+        # By priority, each in the order in which they were paged in: of two cursors the second starts again (the
         # broker has a PrioritizedPendingList).
         cdef Chain levels[10]
         cdef int64_t index
@@ -298,7 +299,7 @@ cdef class Rounds(QueueState):
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1:
         # ``accept`` and the rounds that follow, for a message that ``bypasses`` what waits and has not expired. True:
         # its ``consumer``, one of ``prompt`` (None: of all) that stays open all the while, has acknowledged it too, and
-        # the message, which was in no chain, is still allotted. False: as after the round that handed it out, or left
+        # the message, which was in no chain, is still allotted. False: as after the round that dispatched it, or left
         # it waiting.
         cdef int32_t slot
         cdef int32_t changed[2]
@@ -319,7 +320,7 @@ cdef class Rounds(QueueState):
                   and (prompt is None or self.consumers.at[slot].id in prompt))
         self.stirred = not passes
         if passes:
-            # The credit that it takes it gives back, and nobody's state changes in between.
+            # It takes a credit and returns it, and no state changes in between.
             self.count_dispatch(slot)
             self.take_turns(slot, self.pending.at[message].group >= 0)
             self.count_gone(slot)
@@ -366,15 +367,15 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef int give(self, int32_t message, int32_t slot, int32_t* changed, int64_t now) except -1:
-        # What was paged in, to whom it was chosen for; slot -1: nobody.
+        # Give a paged-in message to the chosen consumer; slot -1: to none.
         if slot < 0:
             return self.pending.wait(message, False, False)
         self.hand_out(message, slot, now)
         return self.regrouped(changed)
 
     cdef int hop(self, int64_t now) except -1:
-        # From one message somebody can take to the next, in order; what nobody can take is not looked at. 0: a selector
-        # raised where the broker's do, and the round ends.
+        # From one message that a consumer can take to the next, in order; the others are not visited. 0: a selector
+        # raised as the broker's do, and the round ends.
         cdef int32_t message, slot, doubt
         cdef list doubts = self.doubtful() if self.flagged else None
         cdef int64_t looked = -1
@@ -430,7 +431,8 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef int32_t choose(self, int32_t message, int32_t* changed) except -2:
-        # Who gets this message now: the one literal try. ``changed``: group keys whose owner it changed.
+        # The consumer that gets this message now: the literal walk over the list. ``changed``: group keys whose owner
+        # it changed.
         cdef Message* it = &self.pending.at[message]
         cdef int32_t index, slot, owner = -1
         cdef ConsumerList consumers = self.consumers
@@ -499,7 +501,7 @@ cdef class Rounds(QueueState):
             self.consumers.sorted = False
 
     cdef list paged_in(self):
-        # What is paged in and not acknowledged, in the order of the broker's list: (priority, page-in number, slot).
+        # Paged-in and unacknowledged messages, in the order of the broker's list: (priority, page-in number, slot).
         cdef int32_t message
         cdef list found = []
         for message in range(self.pending.slots):
