@@ -115,7 +115,7 @@ cdef class AbortSlowAckConsumer(AbortSlowConsumer):
         self.ignore_idle_consumers = ignore_idle_consumers
 
     def slow(self, consumer):
-        """Slow events mean nothing to this strategy."""
+        """This strategy ignores slow events."""
         return False
 
     def check(self, is_slow, *, network_consumers=()):

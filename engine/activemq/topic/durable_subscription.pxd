@@ -7,11 +7,11 @@ subscription, not to the message, and live in its references.
 With a pager (ledger.pxd) a cursor holds what comes up to its *frontier*, and ``behind`` counts what comes after
 it, which only the store has; a page is brought in when the next message to be served may be there. A message that comes
 before the frontier, because of its priority, is held; if that makes them too many, the last ones are left to the store
-again, but for those that have a redelivery count or were acknowledged in an open transaction, and the cursor is *cut*:
+again, except those that have a redelivery count or were acknowledged in an open transaction, and the cursor is *cut*:
 beyond its frontier there may be messages that are here.
 
 Invariants: while inactive nothing is dispatched and the extension is 0. A stored reference is to a persistent message.
-What is behind a frontier and not here is stored and not released. Without a pager nothing is behind.
+References behind a frontier that are not here are stored and not released. Without a pager nothing is behind.
 """
 
 from libc.stdint cimport int32_t, int64_t

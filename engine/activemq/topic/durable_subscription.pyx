@@ -132,7 +132,7 @@ cdef class DurableSubscription(Subscription):
                 before = self.ledger.refs[reference].previous
                 message = self.ledger.refs[reference].message
                 if self.ledger.refs[reference].redeliveries or self.ledger.refs[reference].acknowledged:
-                    break           # what comes before it in its tier was handed out too
+                    break           # messages before it in its tier were dispatched too
                 if not self.beyond(cursor, message):
                     cursor.rank = self.rank_of(message)
                     cursor.newest = self.ledger.at[message].handle - 1
@@ -227,7 +227,7 @@ cdef class DurableSubscription(Subscription):
         return self.dispatch_waiting(now)
 
     cdef int stop(self, bint keep, int64_t last_delivered, int64_t now) except -1:
-        # What was dispatched goes back to the front; what is not beyond last_delivered counts as delivered.
+        # Dispatched messages go back to the front; those up to last_delivered count as delivered.
         cdef int32_t reference, message
         cdef Cursor cursor
         self.active = False

@@ -17,7 +17,7 @@ cdef int64_t whole(str option, object value, object low, object high) except? -2
 
 
 cdef class PendingLimit:
-    """How many messages may wait for one consumer of a topic besides those it was sent; the base of the strategies."""
+    """Limit of the messages that wait for one consumer of a topic beyond its prefetch; base class of the strategies."""
 
     def __reduce__(self):
         return type(self), ()
@@ -117,7 +117,7 @@ cdef class Eviction:
         return rebuild, (type(self), self.arguments(), self.high_watermark, self.expiry_check)
 
     def arguments(self):
-        """What the constructor was called with besides the two settings every strategy has."""
+        """Arguments of the constructor except the two settings that every strategy has."""
         return ()
 
     cdef list choose(self, References messages, list candidates):

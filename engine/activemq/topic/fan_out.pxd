@@ -31,7 +31,7 @@ cdef class Topic:
     cdef Serving serving
     cdef readonly bint always_retroactive
     cdef readonly bint exact_errors          # a selector that cannot be evaluated ends the fan-out, as in the broker
-    cdef int64_t minimum_message_size     # bytes that a message counts besides its body
+    cdef int64_t minimum_message_size     # bytes that a message counts without its body
     cdef str client_id_property
     cdef str suffix
     cdef Recovery recovery               # None: only the retained message

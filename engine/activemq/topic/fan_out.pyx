@@ -161,7 +161,7 @@ cdef class FanOut(Ledger):
 
     cdef bint fan_out(self, Topic topic, int32_t message, object target, object producer, int64_t number,
                       Subscription discarding, int64_t now) except -1:
-        # Hand the message to every subscription that wants it; did anybody?
+        # Give the message to every matching subscription; whether there was one.
         cdef list order = topic.consumers
         cdef Subscription it, first = None
         cdef Py_ssize_t index

@@ -20,14 +20,14 @@ cpdef enum EventKind:
     SLOW = 1                    # the subscription was found slow; once for each topic it is attached to
     DISCARDED = 2               # evicted, or expired where that counts as a discard; detail: how many it has discarded
     EXPIRED = 3                 # expired: on arrival (consumer None) or while it waited for the consumer
-    DROPPED = 4                 # the limit is 0: nothing may wait; the broker says nothing about it
+    DROPPED = 4                 # the limit is 0: dropped; the broker does not report it
     STORED = 5                  # a durable subscription refers to a persistent message from now on
     RELEASED = 6                # and does no longer
     POISONED = 7                # a durable subscription's client gave it up: for the dead-letter queue
-    NO_CONSUMER = 8             # nobody was there, or nobody's selector matched
-    REFUSED = 9                 # the recovery policy's query vetoed the message: nobody got it
+    NO_CONSUMER = 8             # no subscription, or no selector matched
+    REFUSED = 9                 # the recovery policy's query vetoed the message: it was not delivered
     SELECTOR_FAILED = 10        # a selector could not be evaluated; detail: the selector
-    CUT = 11                    # and, as in the broker, nobody behind that consumer got the message
+    CUT = 11                    # and, as in the broker, consumers behind that one did not get the message
     NOT_EVICTED = 12            # an eviction strategy named nothing, or (detail: the exception) something else
 
 

@@ -33,7 +33,7 @@ cdef class TopicDelivery:
 
 
 cdef class Event:
-    """Something that happened besides a delivery: ``kind`` (EventKind), and as far as it has them the number of the
+    """An event other than a delivery: ``kind`` (EventKind), and as far as it has them the number of the
     topic, the subscription's id, the message's handle and what was sent, and a detail."""
 
     def __init__(self, kind, topic=None, consumer=None, message=None, body=None, detail=None):
@@ -165,7 +165,7 @@ cdef class Ledger(References):
         return result
 
     cdef list load(self, object subscription, int32_t topic, tuple after, int64_t limit):
-        # What a store has to know comes first, whatever else has happened.
+        # Events for the store come first.
         cdef Event event
         cdef list changes = [], others = []
         for item in self.out:

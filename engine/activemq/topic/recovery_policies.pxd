@@ -14,7 +14,7 @@ from pyengine._engine.activemq.topic.message_references cimport References
 cdef class Recovery:
     cdef References messages
     cdef int keep(self, int32_t message, int64_t now) except -1
-    cdef list kept(self)                                       # slots, in the order in which they are handed out
+    cdef list kept(self)                                       # slots, in the order in which they are served
     cdef int tick(self, int64_t now) except -1
     cdef int clear(self) except -1
     cdef Recovery fresh(self, References messages, int64_t now)

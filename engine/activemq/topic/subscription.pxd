@@ -1,6 +1,6 @@
 """subscription: one subscription to topics that keeps nothing while its consumer is away (spec activemq 3.3).
 
-Invariants: ``matched`` holds what waits, ``dispatched`` what was handed out and is not acknowledged, both in order;
+Invariants: ``matched`` holds waiting messages, ``dispatched`` unacknowledged ones, both in order;
 ``in_flight`` counts the latter. While ``limit`` is above 0, matched.count <= limit between calls, unless a strategy
 named nothing to evict. What waits while the subscription is not full is nothing.
 """

@@ -45,7 +45,7 @@ cdef class Subscription:
         return 0
 
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
-        # A matching message came. ignored: it tells of a discard of this very subscription.
+        # A matching message arrived. ignored: it is the advisory about a discard of this subscription.
         cdef int32_t reference
         if self.audit is not None and producer is not None and self.audit.seen(producer, number):
             return 0
@@ -118,7 +118,7 @@ cdef class Subscription:
         return 0
 
     cdef int remove_expired(self, int64_t now) except -1:
-        # The first expired one goes; the topic is told once a message, whichever subscription finds it.
+        # Remove the first expired message; the topic is notified once for each message.
         cdef int32_t reference = self.matched.first, message
         while reference >= 0:
             message = self.ledger.refs[reference].message
@@ -252,7 +252,7 @@ cdef class Subscription:
         return 0
 
     cdef int leave(self, int32_t topic) except -1:
-        # What was dispatched from the topic is no longer in flight; what waits stays until the subscription closes.
+        # Messages dispatched from the topic are no longer in flight; waiting ones stay until the subscription closes.
         cdef int32_t reference = self.dispatched.first, after, message
         self.topics.remove(topic)
         while reference >= 0:

@@ -52,9 +52,9 @@ cdef class TopicRegion(Region):
         "client_id_filter": the order in which subscriptions are served. recovery: a Recovery, of which the topic takes
         a copy, or None; a message with the property ActiveMQ.Retain = true is kept in any case. always_retroactive:
         every non-durable subscription is retroactive. selector_errors: what a selector that cannot be evaluated means:
-        "no_match" (reported as SELECTOR_FAILED), or "exact", as in the broker: nobody behind that subscription gets the
-        message (reported as CUT too). client_id_property, suffix: clientIdFilter's ptpClientId and ptpSuffix.
-        minimum_message_size: bytes that a message counts in a recovery policy besides its body. now: ms.
+        "no_match" (reported as SELECTOR_FAILED), or "exact", as in the broker: subscriptions behind that one do not get
+        the message (reported as CUT too). client_id_property, suffix: clientIdFilter's ptpClientId and ptpSuffix.
+        minimum_message_size: bytes that a message counts in a recovery policy without its body. now: ms.
         """
         cdef Topic it
         if dispatch_policy not in SERVING:
@@ -82,7 +82,7 @@ cdef class TopicRegion(Region):
         return it.number
 
     def remove_topic(self, topic):
-        """Remove a topic nobody is attached to; what it kept for retroactive consumers is forgotten."""
+        """Remove a topic without subscriptions; what it kept for retroactive consumers is forgotten."""
         cdef Topic it = self.topic_at(topic)
         self.open()
         if it.consumers or it.offline:
@@ -173,7 +173,7 @@ cdef class TopicRegion(Region):
 
         The key is (client_id, subscription_name). If it exists with the same selector, noLocal and destination, the
         subscription goes on with the consumer's other settings; if one of them differs, it is deleted with its backlog
-        and made anew, with a new id. topics: the numbers of the topics it matches now. destination: what it subscribed
+        and made again, with a new id. topics: the numbers of the topics it matches now. destination: what it subscribed
         to (None: the topics). retroactive: a new subscription also gets what is stored for others; any gets what the
         topics keep, the recovery policy's part only if nothing stored waits for it. prefetch: 100; the client asks for
         1000 with automatic acknowledgement. prioritized_messages: higher priorities first. link_stealing: take it over
@@ -383,10 +383,10 @@ cdef class TopicRegion(Region):
              object connection=None, object target=None, object discarding=None, int64_t handle=-1, int64_t now=0):
         """Send a message to a topic; return what happens, in order.
 
-        message: what the selectors are asked about and what is handed out, any object. What is not given as a keyword
-        is read once, here, from a Message or from a mapping's JMSPriority (4), JMSExpiration (ms, 0: never),
-        JMSTimestamp (ms, 0), JMSDeliveryMode (PERSISTENT) and JMSMessageID (``producer:number``, for audits). size:
-        bytes, for fixedSized recovery (a Message knows its own, else the topic's minimum_message_size). connection: the
+        message: the object that selectors evaluate and that is dispatched, of any type. Values without a keyword are
+        read once, here, from a Message or from a mapping's JMSPriority (4), JMSExpiration (ms, 0: never), JMSTimestamp
+        (ms, 0), JMSDeliveryMode (PERSISTENT) and JMSMessageID (``producer:number``, for audits). size: bytes, for
+        fixedSized recovery (a Message knows its own, else the topic's minimum_message_size). connection: the
         producer's, for noLocal. target: name of the only subscription that may have it. discarding: the subscription
         whose discard this message tells about; it does not get it. handle: the message's, from ``next_handle`` on (-1:
         that). now: ms.
@@ -444,13 +444,13 @@ cdef class TopicRegion(Region):
 
     def acknowledge(self, subscription, last=-1, *, kind=AckKind.INDIVIDUAL, first=None, count=None,
                     object transaction=None, int64_t now=0):
-        """A client's acknowledgement; return what is handed out for the room it makes.
+        """A client's acknowledgement; returns the dispatches that it makes room for.
 
         last: handle. A non-durable subscription gives up everything from ``first`` (None: the oldest it holds) to it,
         INDIVIDUAL too, and everything behind ``first`` if it does not hold ``last``: nothing is refused. DELIVERED
         widens the window by ``count``; REDELIVERED gives up nothing; POISON and EXPIRED narrow it once more.
         count: what the client counted (None: as many as there are). transaction: any hashable; only ``commit`` gives
-        up what is acknowledged in it. What was given up, ``settled`` tells.
+        up what is acknowledged in it. Released messages, ``settled`` tells.
         """
         cdef Subscription it = self.subscription_at(subscription)
         cdef int64_t size = -1 if count is None else count
@@ -464,8 +464,8 @@ cdef class TopicRegion(Region):
         return self.take()
 
     def acknowledge_each(self, deliveries, *, int64_t now=0):
-        """``acknowledge`` (STANDARD) every TopicDelivery among ``deliveries`` by itself, in order, in one call; return
-        what is handed out for the room it makes. ``settled`` tells what all of them gave up."""
+        """``acknowledge`` (STANDARD) every TopicDelivery among ``deliveries`` by itself, in order, in one call; returns
+        the dispatches that this makes room for. ``settled`` tells what all of them gave up."""
         cdef TopicDelivery delivery
         cdef Subscription it = None
         self.open()
@@ -492,7 +492,7 @@ cdef class TopicRegion(Region):
         return list(zip(self.given_up[::2], self.given_up[1::2]))
 
     def commit(self, transaction, *, int64_t now=0):
-        """Give up what was acknowledged in a transaction; return what is handed out for the room it makes."""
+        """Commit the acknowledgements of a transaction; returns the dispatches that this makes room for."""
         cdef Subscription it
         self.open()
         self.given_up = []
@@ -502,9 +502,9 @@ cdef class TopicRegion(Region):
         return self.take()
 
     def rollback(self, transaction, *, int64_t now=0):
-        """Take back what was acknowledged in a transaction: the messages are unacknowledged again, where they are.
+        """Take back what was acknowledged in a transaction: the messages are unacknowledged again, at their consumers.
 
-        Returns what is handed out: a message that went back to waiting because its consumer left.
+        Returns dispatches: messages that went back to waiting because their consumer left.
         """
         cdef Subscription it
         self.open()
@@ -536,7 +536,7 @@ cdef class TopicRegion(Region):
         return self.subscription_at(subscription).pull_mark
 
     def pull_timeout(self, subscription, mark):
-        """A pull has timed out: the null dispatch and no credit, unless something was handed out since."""
+        """A pull has timed out: the null dispatch and no credit, unless a message was dispatched since."""
         cdef Subscription it = self.subscription_at(subscription)
         self.open()
         if it.prefetch == 0 and it.handed_out == mark:
