@@ -1,4 +1,5 @@
-"""dispatch_channel: what a broker dispatched to a client and nobody has taken yet (MessageDispatchChannel).
+"""dispatch_channel: messages that the broker dispatched to a client and that were not delivered yet
+(MessageDispatchChannel).
 
 Invariants: ``size`` counts every list, and is part of the backlog's; without priorities only the first list is used; a
 closed channel does not run.

@@ -14,7 +14,7 @@ from pyengine._engine.activemq.client.redelivery_policy cimport RedeliveryPolicy
 
 cpdef enum Offer:
     KEPT = 0                    # it waits, or was dealt with
-    LISTEN = 1                  # the listener is to get it now; then ``listened`` or ``failed`` says how that went
+    LISTEN = 1                  # call the listener now; then ``listened`` or ``failed`` reports the outcome
     QUEUED = 2                  # it waits for the session's task (only SessionState.arrive)
 
 
@@ -24,7 +24,7 @@ cdef class Consumption:
     cdef readonly object destination
     cdef public object owner
     cdef public object listener               # what its user gave, or None
-    cdef public object available              # called when a message came that nobody listens to, or None
+    cdef public object available              # called when a message arrives for a consumer without a listener, or None
     cdef public int prefetch
     cdef readonly bint topic
     cdef readonly bint browser

@@ -40,10 +40,9 @@ cdef class Consumption:
 
     session: what it shares with the other consumers of its session. prefetch, topic, browser, durable: of the
     subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a
-    redelivery follows from the message's counter, not from the consumer's last delay, and the broker is told of the
-    first too. owner: the consumer as the program has it, not looked at here. now: ms since 1970, as in every method
-    that has it.
-    Acknowledgements and other commands go to the session's; whoever drives it carries them out in order.
+    redelivery follows from the message's counter, not from the consumer's last delay, and the broker is notified of the
+    first too. owner: the public consumer, not read here. now: ms since 1970, as in every method that has it.
+    Acknowledgements and other commands are appended to the session's; its driver carries them out in order.
     """
 
     def __cinit__(self, Exchange session, object consumer_id, object destination, int prefetch, *,
@@ -73,7 +72,7 @@ cdef class Consumption:
         self.waiting = Channel(prioritized, session.backlog)
         self.delivered = {}
 
-    # What is true of a message
+    # Tests of a message
 
     cdef bint expired(self, MessageDispatch dispatch, int64_t now) except -1:
         return self.consumer_expiry_check and 0 < dispatch.source._expiration < now
@@ -272,7 +271,8 @@ cdef class Consumption:
                 self.session.commands.append(Pull(self))
 
     def receive_batch(self, int size, int64_t now):
-        """Up to ``size`` messages that wait. Where each would be acknowledged as it is taken, all of them are at once.
+        """Up to ``size`` messages that wait. If each would be acknowledged when it is taken, one acknowledgement covers
+        all of them.
         Raises as ``receive``."""
         cdef bint together = self.acknowledges_each and not self.optimize_acknowledge
         cdef list found = []
@@ -297,7 +297,7 @@ cdef class Consumption:
     cdef Message handed(self, MessageDispatch dispatch, object acknowledge):
         cdef Message message
         if acknowledge is None and dispatch.source is not dispatch.own:
-            return dispatch.take()            # what comes again is made anew
+            return dispatch.take()            # a redelivered message is copied again
         if self.acknowledges_each and not self.optimize_acknowledge and dispatch not in self.delivered:
             return dispatch.take()            # acknowledged: it does not come again
         message = Message.__new__(Message)
@@ -344,7 +344,8 @@ cdef class Consumption:
         return self.redelivery_policy.next_delay(self.redelivery_delay, 0.5 if chance is None else chance())
 
     cpdef rollback(self, int64_t now, object chance=None):
-        """Deliver what the user has and nobody acknowledged again, after the policy's delay, or give it up.
+        """Redeliver the delivered and unacknowledged messages after the policy's delay, or send a poison
+        acknowledgement.
 
         chance: draws the random number of each step of the back-off (see RedeliveryPolicy.next_delay); None: 0.5.
         """
@@ -505,7 +506,7 @@ cdef class Consumption:
 
     @property
     def delivered_messages(self):
-        """Messages that the user has and nobody acknowledged, in order."""
+        """Delivered and unacknowledged messages, in order."""
         return [dispatch.message for dispatch in self.delivered]
 
     def check_open(self):

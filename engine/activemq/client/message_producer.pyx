@@ -65,7 +65,7 @@ cdef class Outgoing:
         self.persistent = self.is_persistent(mode)
 
     def prepare(self, given, str destination, int64_t now, *, delivery_mode=None, priority=None, time_to_live=None):
-        """What is sent for a message, or for a text or bytes, to a destination (its qualified name).
+        """The message that is sent to a destination (qualified name): a copy, or a new one for a str or bytes.
 
         The user's message gets the headers too. None: the producer's setting. Raises InvalidMessageError.
         """

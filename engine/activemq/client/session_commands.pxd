@@ -54,7 +54,7 @@ cdef class Exchange:
     cdef object prefix
     cdef int64_t number
     cdef list commands
-    cdef list synchronizations                # (Consumption, it is to be closed) in the order they joined
+    cdef list synchronizations                # (Consumption, whether to close it) in the order in which they joined
     cdef Backlog backlog                      # what waits at its consumers
     cdef Channel queue                        # what arrived for listeners and was not offered to them yet
     cdef int listeners                        # consumers with a listener

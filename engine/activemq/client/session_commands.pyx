@@ -8,7 +8,7 @@ from pyengine._engine.activemq.client.dispatch_channel cimport Backlog, Channel
 @cython.freelist(256)
 @cython.no_gc
 cdef class MessageAck:
-    """What a consumer says of messages it was given: ``message_count`` of them, first to last in dispatch order.
+    """An acknowledgement of messages: ``message_count`` of them, first to last in dispatch order.
 
     kind: see AckKind. first_message_id: None where the client names only the last. transaction_id: the transaction it
     belongs to, or None. poison_cause: text that goes into the dead letter's ``dlqDeliveryFailureCause``.
@@ -51,7 +51,7 @@ cdef class Pull:
 
 
 cdef class Remove:
-    """The broker is to forget a consumer; last_delivered: id of the last message its user got, or None."""
+    """Remove a consumer at the broker; last_delivered: id of the last message that was delivered, or None."""
 
     def __cinit__(self, object consumer, object last_delivered):
         self.consumer = consumer
@@ -90,7 +90,7 @@ cdef class Exchange:
         return 0
 
     cpdef list take_commands(self):
-        """What is to be carried out now, in order, or None for nothing; it is not given again."""
+        """The commands to carry out now, in order, or None; they are returned once."""
         cdef list commands = self.commands
         if not commands:
             return None

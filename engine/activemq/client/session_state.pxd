@@ -1,5 +1,4 @@
-"""session_state: the consumers of one session together: who gets the next message, what a transaction's end means for
-each.
+"""session_state: the consumers of one session: which gets the next message, and the effects of a transaction's end.
 
 Invariants: ``consumers`` are in the order of creation; each is there under its id until it is closed.
 """

@@ -115,11 +115,11 @@ cdef class SessionState(Exchange):
         return False
 
     def owner_of(self, MessageDispatch dispatch not None):
-        """Whoever drives the Consumption whose listener is to get this message, or has it."""
+        """The owner of the Consumption whose listener gets this message, or has it."""
         return (<Consumption> dispatch.consumer).owner
 
     def listened(self, MessageDispatch dispatch not None, int64_t now):
-        """The listener has returned; what is to be carried out now, as ``take_commands``."""
+        """The listener has returned; the commands to carry out now, as ``take_commands``."""
         return self.heard(dispatch, now)
 
     cdef list heard(self, MessageDispatch dispatch, int64_t now):
@@ -149,7 +149,7 @@ cdef class SessionState(Exchange):
             self.resume()
 
     def resume(self):
-        """What came back to the session may be delivered too."""
+        """Messages that came back to the session may be delivered too."""
         if self.started:
             self.queue.start()
             self.late.start()
@@ -187,8 +187,8 @@ cdef class SessionState(Exchange):
         return self.transaction
 
     def before_end(self):
-        """The transaction is to be committed or rolled back: its id, or None. Carry out the commands, tell the broker,
-        then call after_commit or after_rollback."""
+        """Before commit or rollback: the id of the transaction, or None. Carry out the commands, call the broker, then
+        after_commit or after_rollback."""
         cdef Consumption consumer
         for found, closing in self.synchronizations:
             if not closing:
