@@ -1,9 +1,9 @@
 """prefetch_subscription: one consumer as the broker keeps it (broker.region.PrefetchSubscription): what it was handed
 and has not acknowledged, by message id, and where its dispatches go.
 
-Invariants: ``held`` is in the order of handing out, and each value says what handed it out and the handle there. The
+Invariants: ``held`` is in dispatch order; each value has the owner that dispatched it and the handle there. The
 parts of a composite get copies of one message, with one id: the first that is held stands under the id, every later one
-under (id, what handed it out, the handle there), and ``copies`` has those keys by id, in order. With the route None
+under (id, owner, handle), and ``copies`` has those keys by id, in order. With the route None
 nothing reaches the consumer any more.
 """
 
@@ -22,9 +22,9 @@ cdef class Held:
 
 cdef class PrefetchSubscription:
     cdef public object consumer_id
-    cdef public object route                  # who takes its dispatches; None: its connection is lost
+    cdef public object route                  # the Route of its dispatches; None: its connection is lost
     cdef public bint browser
-    cdef public object queue                  # the RegionQueue of a consumer of one alone that is no browser, or None
+    cdef public object queue                  # the RegionQueue, if it consumes only one and is not a browser; or None
     cdef public object number                 # its id there
     cdef public bint slow
     cdef public int64_t last_acknowledged     # ms

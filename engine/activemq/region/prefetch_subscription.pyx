@@ -24,7 +24,7 @@ cdef class PrefetchSubscription:
     it holds nothing. queue, number: its only queue and its id there, None if it has several or browses. slow: it was
     aborted or marked so, and has not acknowledged since. last_acknowledged: ms. held:
     ``{message id: Held}`` of what it was handed and has not acknowledged, in order; a
-    copy of a message that is there has the key (message id, where it comes from, handle there).
+    copy of a message that is there has the key (message id, owner, handle).
     """
 
     def __cinit__(self, *unused, **also_unused):

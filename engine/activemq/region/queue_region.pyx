@@ -10,11 +10,11 @@ from pyengine._engine.activemq.region.region_queue cimport RegionQueue
 
 
 cdef class QueueRegion:
-    """The consumers and queues of one broker, for the messages that nothing but a queue has a say in.
+    """The consumers and queues of one broker, for messages that only a queue decides about.
 
-    posted: a deque that gets the dispatches, as ``(route, MessageDispatch)`` in order. sent: how many messages the
-    broker took. A step (``send``, ``acknowledge``) returns None, the owner of its queue if that has news
-    (RegionQueue.news), or NotImplemented: then more has a say, and nothing was done.
+    posted: a deque that gets the dispatches, as ``(route, MessageDispatch)`` in order. sent: number of messages that
+    the broker received. A step (``send``, ``acknowledge``) returns None, the owner of its queue if that has news
+    (RegionQueue.news), or NotImplemented: then other parts take part, and nothing was changed.
     """
 
     def __cinit__(self, posted):
@@ -31,7 +31,7 @@ cdef class QueueRegion:
         self.ways[<uintptr_t> <void*> destination] = (destination, text, target, queue)
 
     def way(self, destination):
-        """What was said to ``lead``, or None."""
+        """The arguments of ``lead``, or None."""
         return self.ways.get(<uintptr_t> <void*> destination)
 
     def send(self, destination, Message message not None, connection_id, int64_t now):
@@ -53,7 +53,7 @@ cdef class QueueRegion:
         return self.over(queue, queue.offer(message, now))
 
     def acknowledge(self, MessageAck ack not None, int64_t now):
-        """What a consumer says of the messages of its queue, and the rounds this asks for. NotImplemented: it has
+        """An acknowledgement of messages of one queue, and the rounds that it asks for. NotImplemented: it has
         several queues, or one that is not ``direct``, there is a transaction, or the messages leave unconsumed or are
         not held. Raises JMSError as RegionQueue.answer."""
         return self.settle(ack, now)

@@ -21,10 +21,10 @@ cdef class RegionQueue(Queue):
     cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
     cdef list at_slot
     cdef set purged
-    cdef public bint direct                      # nothing but the core has a say in what is sent and acknowledged
+    cdef public bint direct                      # only the core decides about sends and acknowledgements
     cdef public bint noting                      # first dispatches count, and are in ``noted``
     cdef list noted
-    cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` besides its body
+    cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` without its body
     cdef public int64_t max_expire_page_size    # what the look for expired messages pages in
     cdef public bint look_planned               # the caller knows that a look is due, or makes none
     cdef readonly int64_t bytes

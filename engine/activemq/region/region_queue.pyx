@@ -20,14 +20,14 @@ cdef class RegionQueue(Queue):
     """One queue of a broker with its subscriptions.
 
     owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. direct:
-    nothing but the core has a say here (see QueueRegion). noting: a message's first dispatch counts as a redelivery for
-    whoever gets it next, and is remembered (``take_noted``). max_expire_page_size: what a look for expired messages
-    pages in. look_planned: one is due, or there are none. The settings are Queue's.
+    only the core decides (see QueueRegion). noting: a message's first dispatch counts as a redelivery for the next
+    consumer, and is remembered (``take_noted``). max_expire_page_size: what a look for expired messages pages in.
+    look_planned: one is due, or there are none. The settings are Queue's.
 
     Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
-    the subscription and what it is to be given, with a copy of the message that has the counter,
-    JMSXGroupFirstForConsumer and JMSActiveMQBrokerOutTime of this delivery. The message itself belongs to the queue and
-    has them as they are now, for selectors and for whoever looks at it.
+    the subscription and the dispatch, with a copy of the message that has the counter, JMSXGroupFirstForConsumer and
+    JMSActiveMQBrokerOutTime of this delivery. The message itself belongs to the queue and has the current values, for
+    selectors and administrative operations.
     """
 
     def __cinit__(self, **settings):
@@ -73,7 +73,7 @@ cdef class RegionQueue(Queue):
 
     @property
     def due(self):
-        """Whether a round that was asked for is to be made now."""
+        """Whether a requested round must run now."""
         return (self.rounds_due > 0 or self.echo) and self.start_at < 0
 
     cdef int read_on(self) except -1:
@@ -208,7 +208,7 @@ cdef class RegionQueue(Queue):
     @property
     def news(self):
         """Whether there is something to take: removed, failed, slow or noted messages or consumers, or a delay runs, or
-        a look for expired messages that nobody planned would page in."""
+        a look for expired messages that is not planned would page in."""
         return self.has_news()
 
     cdef bint has_news(self):
@@ -216,13 +216,13 @@ cdef class RegionQueue(Queue):
                 or not self.look_planned and self.looks_further(self.max_expire_page_size))
 
     def take_noted(self):
-        """With ``noting``: what was handed out for the first time since the last call."""
+        """With ``noting``: messages dispatched for the first time since the last call."""
         result, self.noted = self.noted, []
         return result
 
     def answer(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None, int64_t now,
                transaction=None):
-        """What a consumer says of messages it holds; asks for rounds.
+        """An acknowledgement of held messages; asks for rounds.
 
         consumer: the subscription's id here. transaction: see acknowledge. Returns the messages acknowledged; without a
         transaction those that are gone now and were not taken off before. Raises JMSError for a message that it does

@@ -75,8 +75,8 @@ cdef int64_t compare_to(str one, str other) except? -1:
 def lets_in(str asked not None, bint asked_is_pattern, str queue not None, bint queue_is_pattern):
     """Does MappedQueueFilter let a consumer of ``asked``, which covers the queue, attach (addSubscription)?
 
-    It compares the two destinations and wants 0, or 1 of a queue that is no pattern: a pattern that covers the other
-    counts 1, any other name its distance.
+    It compares the two destinations and requires 0, or 1 for a queue that is not a pattern: a pattern that covers the
+    other counts 1, any other name its distance.
     """
     return asked == queue or (not queue_is_pattern and (asked_is_pattern or compare_to(asked, queue) == 1))
 
