@@ -450,7 +450,7 @@ cdef class TopicRegion(Region):
         INDIVIDUAL too, and everything behind ``first`` if it does not hold ``last``: nothing is refused. DELIVERED
         widens the window by ``count``; REDELIVERED gives up nothing; POISON and EXPIRED narrow it once more.
         count: what the client counted (None: as many as there are). transaction: any hashable; only ``commit`` gives
-        up what is acknowledged in it. Released messages, ``settled`` tells.
+        up what is acknowledged in it. ``settled`` returns the released messages.
         """
         cdef Subscription it = self.subscription_at(subscription)
         cdef int64_t size = -1 if count is None else count
