@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.house.examples import ROOT, blocks, run
+from tests.house.wrapping import wrapped
 
 PAGES = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
 WRONG_ON_PURPOSE = {  # a listener names an ack_index that does not exist
@@ -34,6 +35,16 @@ def test_the_code_runs(page: str, caplog: pytest.LogCaptureFixture) -> None:
         run(block, namespace)
     if page not in WRONG_ON_PURPOSE:
         assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
+
+
+NOT_WRAPPED = {"benchmarks.md", "diagnose.md", "rocketmq-interop.md", "spark.md"}  # it can only shrink
+
+
+@pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), "CONTRIBUTING.md", "CHANGELOG.md"])
+def test_prose_wraps_at_100(page: str) -> None:
+    """``python -m tests.house.wrapping PAGE`` wraps it."""
+    text = (ROOT / page).read_text("utf-8")
+    assert (wrapped(text) == text) != (page.removeprefix("docs/") in NOT_WRAPPED)
 
 
 SHOWN = [
