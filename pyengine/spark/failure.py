@@ -1,4 +1,5 @@
-"""What comes out on the driver as itself: an error of ours inside a worker, not Spark's report about it, and Ctrl-C."""
+"""Exceptions that the driver raises as themselves: an error of ours inside a worker, not Spark's report about it, and
+Ctrl-C."""
 
 from __future__ import annotations
 
@@ -62,5 +63,5 @@ def interrupted_as_such() -> Iterator[None]:
 
 
 def problem_of(reject: Reject) -> str:
-    """What is wrong with a rejected row, in one line."""
+    """The problem of a rejected row, in one line."""
     return f"{reject.column} = {reject.value!r}: {reject.reason}"

@@ -52,7 +52,7 @@ class SelectorMask:
 
 
 def udf_of(using: Using) -> tuple[Literal["arrow", "pandas"], Any]:
-    """Who evaluates in a worker, and what makes it a function of columns: Arrow's where pyspark has it, from 4.1 on.
+    """The evaluation in a worker as a function of columns: Arrow's where pyspark has it, from 4.1 on.
 
     Raises ConfigurationError where "arrow" is asked for and not there.
     """
@@ -139,7 +139,7 @@ def _since(text: str, unit: Literal["D", "us", "ns"]) -> int:
 
 
 def _milliseconds(interval: str) -> int:
-    """Of a text such as INTERVAL '-1 02:03:04.5' DAY TO SECOND, which begins with the unit of the first number."""
+    """From a string such as INTERVAL '-1 02:03:04.5' DAY TO SECOND, which begins with the unit of the first number."""
     sign, numbers, unit = re.findall(r"'(-?)(.*)' (\w+)", interval)[0]
     whole, _, fraction = numbers.partition(".")
     units = [86_400, 3_600, 60, 1][("DAY", "HOUR", "MINUTE", "SECOND").index(unit) :]
@@ -181,7 +181,7 @@ def matches(
     on_error: what a row on which the selector cannot be evaluated does, as in Selector.mask: "raise" fails the query
     with SelectorEvaluationError in its text, "reject" does not match.
 
-    using: who evaluates. "auto": Spark's own expressions where they mean exactly the same for the columns' types, so
+    using: how to evaluate. "auto": Spark's own expressions if they mean exactly the same for the columns' types, so
     that no row leaves the JVM; schema (df.schema, or df) says the types, and without it, or where the meaning differs,
     a Python worker. "native": those expressions or NotNativeError with the reason. "arrow": a worker, needs pyspark
     4.1; "pandas": the same through pandas, slower, and what "auto" takes on pyspark 4.0.
@@ -256,7 +256,8 @@ def where(
     """The rows that a selector matches, for ``df.transform(ps.where, "price > 100")``.
 
     As ``df.where(matches(...))`` with the schema of df; a native expression reaches the source as a pushed filter.
-    Raises also MissingColumnError for a name that is no column of df, and UnsupportedColumnError where two have it.
+    Raises also MissingColumnError for a name that is not a column of df, and UnsupportedColumnError if two columns have
+    it.
     """
     require_spark()
     _check_arguments(selector, columns, dialect, on_error, using)
@@ -300,9 +301,9 @@ def native_truth(
 
 
 def no_rows(schema: StructType | DataFrame, sources: Mapping[str, Column | str | None]) -> Any:
-    """Columns as Spark hands them over, without a row: a type that no property has is told before a job starts.
+    """Columns as Spark hands them over, without a row: a type that no property has is refused before a job starts.
 
-    sources: name -> the name of its column; what is no column of the schema is left out.
+    sources: name -> the name of its column; names that are not columns of the schema are left out.
     """
     import pyarrow as pa
 
@@ -321,7 +322,7 @@ def arrow_schema(fields: Iterable[StructField]) -> Any:
 
     found = []
     convert: Any = to_arrow_type
-    # Spark 4.1 gives every moment in UTC, later ones want to be told.
+    # Spark 4.1 gives timestamps in UTC, later releases need the time zone.
     zone = {"timezone": "UTC"} if "timezone" in signature(convert).parameters else {}
     for field in fields:
         try:
@@ -364,7 +365,7 @@ def map_in_arrow(
 
 
 def has_column(df: DataFrame, name: str) -> bool:
-    """Whether Spark finds a column by this name; it may be told to heed capitals or not."""
+    """Whether Spark finds a column by this name; its setting decides whether case matters."""
     if name in df.columns:
         return True
     heeded = str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() == "true"

@@ -144,7 +144,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
 
 def another_checkpoint(stream: str, there: str, batch: int) -> ConfigurationError:
-    """What a stream is told that begins anew under a name that is taken."""
+    """The error of a new stream under a name that is taken."""
     return ConfigurationError(
         "stream", stream, f"{there} has it up to micro-batch {batch} of another checkpoint",
         "a stream that begins anew needs a new name",
@@ -160,7 +160,7 @@ def batches_of(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[p
 
 
 def check_columns(schema: StructType, sent: Mapping[str, str], *needed: str) -> None:
-    """Raises MissingColumnError and UnsupportedColumnError for rows that are no messages.
+    """Raises MissingColumnError and UnsupportedColumnError for rows that are not messages.
 
     sent: the type of each column that a message may have; needed: those it must have.
     """

@@ -1,9 +1,9 @@
-"""Selectors as Spark's own expressions, where they mean exactly the same for the columns' types.
+"""Selectors as Spark's own expressions, if they mean exactly the same for the columns' types.
 
 Spark and the broker agree on three-valued logic and on most comparisons. The rest is written out here: which Java
 types are comparable at all (spec activemq 1.9), ``=`` with nulls (spec activemq 1.8), negative zero, the order of
-strings by UTF-16 units, integers that wrap (spec activemq 1.11). What may raise in the broker, or cannot be said
-exactly, is refused with the reason; then a Python worker evaluates the selector.
+strings by UTF-16 units, integers that wrap (spec activemq 1.11). A selector that may raise in the broker, or cannot be
+expressed exactly, is refused with the reason; then a Python worker evaluates the selector.
 """
 
 from __future__ import annotations

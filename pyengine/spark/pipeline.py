@@ -71,8 +71,8 @@ def run(
     """Read the source, dispatch every message and write the answer into the folder ``out``.
 
     out gets messages/ (Parquet: properties with their types, headers, ``__row``), deliveries/ and held/ (Parquet,
-    columns of ``dispatch``), rejects/ (Parquet: row, column, value, reason, file and file_row of rows that are no
-    message; row counts in the source, file_row is the line of the file, in Parquet the row, all from 0) and
+    columns of ``dispatch``), rejects/ (Parquet: row, column, value, reason, file and file_row of rows that are not
+    messages; row counts in the source, file_row is the line of the file, in Parquet the row, all from 0) and
     summary.json. It appears when the run is complete; until then an earlier result stays, and a run that was
     interrupted goes on where it was when it is started again with the same topology over the same Parquet files.
     Parquet is read by the workers, other sources in this process; memory grows with queues, consumers and groups, not
@@ -238,7 +238,7 @@ def _aside(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Hold a folder against other processes, where the system can. Raises IllegalStateError if one holds it."""
+    """Hold a folder against other processes, if the system can. Raises IllegalStateError if one holds it."""
     lock = None
     try:
         lock = FolderLock(folder)
@@ -300,14 +300,14 @@ class _Plan:
 
 
 def _plan(topology: Topology, aside: Path, shards: int | None) -> _Plan:
-    """What is to be done, or what an interrupted run of the same topology over the same files left to do."""
-    from pyengine.activemq.tables.dispatch import columns_read
-    from pyengine.backlog.tables.messages import message_schema
-    from pyengine.backlog.tables.sources import parquet_pieces, read_schema
+    """The work of a run, or what an interrupted run of the same topology over the same files left."""
+    from pyengine.activemq.dispatch import columns_read
+    from pyengine.backlog.messages import message_schema
+    from pyengine.backlog.sources import parquet_pieces, read_schema
 
     pieces = parquet_pieces(topology.source)
     if pieces:
-        # What cannot be right is told before Spark starts.
+        # Wrong input is refused before Spark starts.
         made = message_schema(read_schema(pieces[0], topology.source), topology.source)
         columns_read(topology, made.names)
     wanted = _Plan(topology.to_text(), tuple(pieces or ()), _seen(topology), shards or 0)

@@ -254,7 +254,7 @@ def _make_ready(broker: Broker, paths: Iterable[str], target: _Target) -> None:
 @dataclass(frozen=True)
 class _StreamWriter(StreamWriter):
     """What a micro-batch is, and where the logs ended before it, is written down before its first message is stored,
-    and each message has an id that says its place in it. Whoever goes on after a crash leaves out those that are there.
+    and each message has an id with its place in it. After a crash the next attempt leaves out those that are there.
     """
 
     target: _Target

@@ -127,7 +127,7 @@ def parted(batches: Iterable[Any], keys: Sequence[str]) -> Iterator[tuple[Any, A
 
 
 def repeated_problems(columns: Sequence[Any], names: Sequence[str]) -> list[str]:
-    """What is wrong with rows of such numbers."""
+    """The problem of rows with such numbers."""
     from pyengine.spark.failure import problem_of
 
     values = list(zip(*(column.to_pylist() for column in columns), strict=True))

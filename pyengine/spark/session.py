@@ -89,7 +89,7 @@ def start_session(master: str = LOCAL, settings: Mapping[str, str] | None = None
             try:
                 return builder.getOrCreate()
             except (Py4JError, PySparkException) as error:
-                said = str(error).splitlines()[:2]  # what was called, and what Java said of it
+                said = str(error).splitlines()[:2]  # the call, and Java's answer
                 problem = f"Spark does not start: {said[-1].removeprefix(': ')}"
                 hint = "give local[*], spark://HOST:7077, yarn or k8s://HOST; what Spark printed says more"
                 raise ConfigurationError("master", master, problem, hint) from error
@@ -100,8 +100,8 @@ def own_session(master: str) -> Iterator[SparkSession]:
     """A session of ``start_session`` for the block, stopped behind it.
 
     On the main thread Ctrl-C cancels its jobs and is a KeyboardInterrupt where Spark then fails or the block ends:
-    within a call of Java it would leave py4j an answer that nobody reads, and what py4j does about that closes
-    connections that come later. A second Ctrl-C is raised at once.
+    within a call of Java it would leave py4j an answer that is not read, and py4j's handling of it closes later
+    connections. A second Ctrl-C is raised at once.
     """
     session = start_session(master)
     before = signal.getsignal(signal.SIGINT)

@@ -29,7 +29,7 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     """Ingest a topology's Parquet source into shard files for ``dispatch_shards``; returns the number of messages.
 
     folder: a new one that every worker sees. It gets shard-*.parquet, sorted by queue and order of sending, with every
-    property and the truth of the topology's selectors; rejects/ (rows that are no message) and shards.json. shards:
+    property and the truth of the topology's selectors; rejects/ (rows that are not messages) and shards.json. shards:
     files, each the work of one task; a queue is in one of them. Memory does not grow with the source, a queue or a
     group.
 
@@ -98,12 +98,12 @@ def dispatch_shards(
     *,
     columns: Sequence[str] | None = None,
 ) -> DataFrame:
-    """Who gets each message of the shard files that ``write_shards`` wrote, as ``dispatch`` answers. Lazy.
+    """The consumer of each message of the shard files that ``write_shards`` wrote, as ``dispatch`` answers. Lazy.
 
     topology: may have other consumers and policies than the one that wrote the shards; selectors that are new are
-    evaluated by the task that dispatches. columns: of the answer, None all of them; what nobody asked for is neither
-    read nor handed to Spark, which costs more than the dispatch. Raises InvalidSourceError for a folder without shards
-    or in another order, ValueError for a column that the answer does not have.
+    evaluated by the task that dispatches. columns: of the answer, None all; others are neither read nor passed to
+    Spark, which costs more than the dispatch. Raises InvalidSourceError for a folder without shards or in another
+    order, ValueError for a column that the answer does not have.
     """
     require_spark()
     from pyspark.sql.pandas.types import from_arrow_schema

@@ -47,7 +47,7 @@ def stage(folder: str, batches: Iterable[pa.RecordBatch]) -> Staged:
             if writer is not None:
                 writer.close()
             sync_file(file.fileno())
-        sync_folder(path.parent)  # whoever goes on with a commit after a power cut finds the file whole
+        sync_folder(path.parent)  # a commit that is resumed after a power failure finds the file whole
     except BaseException:
         path.unlink(missing_ok=True)  # not the folder: another task may have just made it for its own file
         raise

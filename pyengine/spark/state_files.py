@@ -3,7 +3,7 @@
 A generation is the number of the micro-batch that wrote it. A file appears whole or not at all; the one before the
 newest stays until the next micro-batch is written, so that a micro-batch can be repeated. ``progress-N`` says that
 micro-batch N is done and which generation of each shard counts then; that with the highest N counts, so that a driver
-which is late cannot take the stream back. It is ``coming-N`` until the deliveries of the micro-batch are told.
+which is late cannot take the stream back. It is ``coming-N`` until the deliveries of the micro-batch are written.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Progress:
     checkpoint: str = ""
 
     def difference(self, now: Progress) -> str:
-        """What the stream that left this has, and the one that is to go on now has not; empty if they are the same."""
+        """Differences between the stream that left this and the one that resumes; empty if they are the same."""
         if self.shards != now.shards:
             return f"it has {counted(self.shards, 'shard')}, not {now.shards}"
         if self.late != now.late:
@@ -178,7 +178,7 @@ class StateFolder:
         write_whole(self._coming(progress.batch), seal(MAGIC, VERSION, json.dumps(told).encode()))
 
     def write_progress(self, batch: int, deliveries: str) -> None:
-        """Say that a micro-batch is done whose deliveries are told. Raises SnapshotError if nothing was prepared."""
+        """Mark a micro-batch whose deliveries are written as done. Raises SnapshotError if nothing was prepared."""
         try:
             with written(self._progress(batch)):
                 os.replace(self._coming(batch), self._progress(batch))

@@ -1,4 +1,4 @@
-"""Dispatch of a stream: queues that live on from one micro-batch to the next, exactly once in what they hand out."""
+"""Dispatch of a stream: queues that persist from one micro-batch to the next, with exactly-once deliveries."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def dispatch_stream(
     names = columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
     columns = made.empty_table().select([name for name in made.names if name in names]).schema
     assert DESTINATION in columns.names
-    # Where the topology was read from, and its words, are no part of what the state is of.
+    # Where the topology was read from, and its words, do not belong to the identity of the state.
     plain = replace(source, path="stream", package="", table="", format="")
     narrowed = replace(topology, source=plain, title="", description="", destinations=(), file="")
     late_names, shown = tuple(sorted(set(late))), columns.serialize().to_pybytes()
@@ -183,7 +183,7 @@ class _Work:
                     raise
                 _take_away([writing])  # another attempt was faster, with the same deliveries
         with written(done):
-            sync_folder(out)  # deliveries are not behind the state, whatever a power cut leaves
+            sync_folder(out)  # deliveries are not behind the state after a power failure
         if callable(self.sink):
             self.sink(self._told(df, done), batch)
             for old in out.glob("batch=*"):
@@ -247,7 +247,7 @@ def _carry(progress: Progress) -> Any:
 
 
 def _take_away(folders: Iterable[Path]) -> None:
-    """Remove folders, so that whoever would still rename one of them finds none rather than a part of it."""
+    """Remove folders, so that a late attempt to rename one of them finds none rather than a part of it."""
     for folder in folders:
         gone = folder.with_name(f"_gone.{uuid.uuid4().hex}")
         with suppress(FileNotFoundError):
@@ -422,8 +422,8 @@ def _feed(carry: Any, made: Any, shards: Any, start: int, stop: int) -> None:
 
 
 def _events(rows: Any, source: Source) -> tuple[list[tuple[int, int, str]], list[tuple[int, str]]]:
-    """(moment, row, text) of the events, each once, in order; (row, problem) of those without a readable moment, told
-    by the task of the first shard. The moment is the source's timestamp column, or 0."""
+    """(moment, row, text) of the events, each once, in order; (row, problem) of those without a readable moment,
+    reported by the task of the first shard. The moment is the source's timestamp column, or 0."""
     import numpy as np
 
     from pyengine.backlog.tables.messages import ROW, to_messages

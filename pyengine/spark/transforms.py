@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pyengine.rocketmq.tables.dispatch import ConsumerGroups
 
 DialectName = Literal["activemq", "rocketmq"]
-REJECT = "__reject"  # why a row is no message, on its way to the assignments
+REJECT = "__reject"  # why a row is not a message, on its way to the assignments
 
 
 def match(
@@ -58,11 +58,11 @@ def match(
     """Which subscriptions want each row.
 
     subscriptions: name -> selector text, or a Subscriptions, which brings its own dialect and on_error. into: the
-    column that is added: an array of names in the order of the mapping, empty where nobody wants the row; with
+    column that is added: an array of names in the order of the mapping, empty if no selector matches the row; with
     explode=True one name, and a row for each. Headers are columns of their name where df has them, else a freshly made
     message's. on_error: as in ``matches``. A worker builds one index for all of them (pyengine.Subscriptions).
 
-    Raises InvalidSelectorError, MissingColumnError (a selector reads a property that is no column),
+    Raises InvalidSelectorError, MissingColumnError (a selector reads a property that is not a column),
     UnsupportedColumnError, ValueError when df has a column called ``into`` already.
     """
     require_spark()
@@ -138,7 +138,7 @@ def dispatch(
     row: Column | str | Sequence[Column | str] | None = None,
     partitions: int | None = None,
 ) -> DataFrame:
-    """Who gets each row as a message, or why nobody does.
+    """The consumer that gets each row as a message, or the reason why none does.
 
     topology: queues and topics of ActiveMQ, or RocketMQ's consumer groups (pyengine.rocketmq.tables.dispatch), whose
     answer has the columns of ``dispatch_messages`` and needs no shuffle. The rest is about a Topology.
@@ -146,7 +146,7 @@ def dispatch(
     df: rows as the topology's source describes them; where they come from (path, package) is not looked at. row: a
     column of whole numbers, or several that are compared one after another (``("partition", "offset")``), that give the
     order in which rows were sent. A row without a number is rejected, and so are all rows of a queue that have one in
-    common (under ``order = "timestamp"``: one number and moment), because nothing says which was first. Without ``row``
+    common (under ``order = "timestamp"``: one number and moment), because their order is unknown. Without ``row``
     the rows are taken in the order in which Spark numbers them, which is the order of the files only while one job
     reads them the same way.
     partitions: tasks that dispatch; by default Spark's shuffle partitions. A queue is the work of one task.
@@ -155,10 +155,10 @@ def dispatch(
 
     - row (bigint): ``row``, or the number given to it; of several columns a struct of them.
     - message_id (string): the source's id column, null without one.
-    - destination (string): the queue; null for a row that is no message.
-    - consumer (string): who got it; null if it is held. delivery (bigint): its place in its queue, from 0.
+    - destination (string): the queue; null for a row that is not a message.
+    - consumer (string): its consumer; null if it is held. delivery (bigint): its place in its queue, from 0.
     - reason (string): null if it was delivered, else a HoldReason in lower case, or "expired", "evaluation_error",
-      "rejected" (the row is no message).
+      "rejected" (the row is not a message).
     - blocked_by (string): the consumer that the reason is about; of a rejected row what is wrong with it.
     - group (string), timestamp (bigint, ms): of the message. bytes (bigint): of the properties that selectors read.
 
@@ -233,7 +233,7 @@ def _consume(
     for name in names:
         refuse_own_name(name)
     read = [F.col(quoted(name)) for name in names]
-    # What has a type that no message has is told here.
+    # A type that no message has is refused here.
     nothing = pa.RecordBatch.from_pylist([], arrow_schema(df.select(*read).schema.fields))
     dispatch_messages(groups, nothing, pa.array([], pa.int64()))
     for data in (data for group in groups.groups for data in group.data.values()):
@@ -311,7 +311,7 @@ class Preparation:
                 numbers = pa.Table.from_batches([batch.select(self.parts)])
                 rows = pa.Table.from_batches([batch]).drop_columns(list(self.parts))
                 schema = prepared_schema(message_schema(rows.schema, source), self.parts)
-                # By their places: rows that have a number in common are told apart later.
+                # By their places: rows with a common number are separated later.
                 made, rejects = to_messages(rows, np.arange(batch.num_rows), source)
                 kept, places = numbers.take(made.column(ROW)), [reject.row for reject in rejects]
                 lost = pa.concat_tables(
@@ -336,7 +336,7 @@ class Preparation:
 
 
 class Consumption:
-    """What a worker runs to say which clients of RocketMQ's consumer groups get its rows."""
+    """The function of a worker that finds the clients of RocketMQ's consumer groups for its rows."""
 
     def __init__(self, groups: ConsumerGroups, names: tuple[str, ...]) -> None:
         self.groups = groups
