@@ -1,5 +1,5 @@
-"""A broker's configuration as a file gives it: policies, virtual destinations, what exists from the start, and what of
-the file nobody reads."""
+"""A broker's configuration as a file gives it: policies, virtual destinations, what exists from the start, and the
+parts of the file that are not read."""
 
 from __future__ import annotations
 
@@ -52,14 +52,13 @@ class BrokerConfiguration(Checked):
     """What a broker is started with.
 
     virtual_destinations: a file's destinationInterceptors replace the default, consumer queues of ``VirtualTopic.>``.
-    destinations: exist from the start. store_directory: where the file says that messages are kept, None: in memory
-    (also where it says nothing of it). journal_disk_sync_strategy: KahaDB's, "always" by default.
+    destinations: exist from the start. store_directory: the folder that the file names for messages, None: in memory
+    (also without such a setting). journal_disk_sync_strategy: KahaDB's, "always" by default.
     offline_durable_subscriber_timeout, offline_durable_subscriber_task_schedule, schedule_period_for_destination_purge:
-    ms, as Broker has them.
-    delete_all_messages_on_startup: the broker begins with an empty store. not_modelled: everything in the file that is
-    left out. places: of each policy
-    entry, by its destination (the default entry's is empty), its line and its element as NotModelled names it. Equal
-    configurations may come from different files: file, not_modelled and places take no part in comparing.
+    ms, as Broker has them. delete_all_messages_on_startup: the broker begins with an empty store. not_modelled:
+    everything in the file that is left out. places: of each policy entry, by its destination (the default entry's is
+    empty), its line and its element as NotModelled names it. Equal configurations may come from different files: file,
+    not_modelled and places take no part in comparing.
     """
 
     name: str = "localhost"
@@ -94,7 +93,8 @@ class BrokerConfiguration(Checked):
         properties: values of ``${placeholders}``, before the property files that the XML names and the environment;
         activemq.conf, .base, .home and .data are last of all what the file's own folder says. environment: None is the
         process's own. broker: the brokerName to take if a file has several. Raises InvalidTopologyError with file,
-        line, element and value; what ActiveMQ understands and pyengine does not is no error but in ``not_modelled``.
+        line, element and value; what ActiveMQ understands and pyengine does not is not an error but listed in
+        ``not_modelled``.
         """
         from pyengine.topology import activemq_xml, broker_toml
 
@@ -113,7 +113,7 @@ class BrokerConfiguration(Checked):
         environment: Mapping[str, str] | None = None,
         broker: str = "",
     ) -> BrokerConfiguration:
-        """The same of a text: XML if it begins with ``<``, else TOML. file: its name in errors; imports and property
+        """The same of a string: XML if it begins with ``<``, else TOML. file: its name in errors; imports and property
         files of an XML are looked for beside it."""
         from pyengine.topology import activemq_xml, broker_toml
 
@@ -127,7 +127,7 @@ class BrokerConfiguration(Checked):
     def each_from_text(
         cls, text: str, file: str = "", *, properties: Mapping[str, str] | None = None
     ) -> tuple[BrokerConfiguration, ...]:
-        """The same of a text that may have several brokers, in the order of the file."""
+        """The same of a string that may have several brokers, in the order of the file."""
         from pyengine.topology import activemq_xml
 
         names: list[str] = []
@@ -138,7 +138,8 @@ class BrokerConfiguration(Checked):
         return tuple(cls.from_text(text, file, properties=properties, broker=name) for name in dict.fromkeys(names))
 
     def left_out_of(self, element: str) -> Mapping[str, str]:
-        """What is not modelled of an element, as NotModelled names it: attribute or child -> value as written."""
+        """The parts of an element that are not modelled, as NotModelled names them: attribute or child -> value as
+        written."""
         return self._left_out.get(element, {})
 
     @cached_property

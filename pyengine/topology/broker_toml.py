@@ -87,7 +87,7 @@ def parse(text: str, file: str = "") -> BrokerConfiguration:
 
 
 def _store(root: Table) -> str | None:
-    """As in XML: the folder of the broker's name in its data directory; None where nothing is said of it."""
+    """As in XML: the folder of the broker's name in its data directory; None without a setting."""
     if not root.flag("persistent", True) or not {"persistent", "data_directory"} & root.values.keys():
         return None
     data = root.text("data_directory") or DEFAULT_DATA_DIRECTORY

@@ -15,7 +15,7 @@ from pyengine.topology.limits import Problem
 from pyengine.topology.schema import java_name, largest, smallest
 
 _PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
-_TEXTS = (str, bytes, bytearray, Mapping)  # can be walked through, and are no lists
+_TEXTS = (str, bytes, bytearray, Mapping)  # iterable, but not lists
 
 
 class Checked:

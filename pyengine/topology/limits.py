@@ -24,12 +24,12 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 
 
 def text_problem(text: str, hint: str) -> Problem | None:
-    """Of a text that must say something."""
+    """For a string that must not be blank."""
     return None if text.strip() else ("is empty", hint)
 
 
 def name_problem(text: str) -> Problem | None:
-    """Of a text that names destinations, whatever stands behind a question mark."""
+    """For a string that names destinations, with any options after a question mark."""
     try:
         parse_destination(text.partition("?")[0])
     except ValueError:

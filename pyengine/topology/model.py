@@ -110,7 +110,7 @@ class Source(Checked):
     group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: the JMS default, 4.
     timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order in which
     messages are sent. properties: columns that become message properties; None: every column. types: the Java type of a
-    column, where it is not the one its stored type stands for.
+    column, if it differs from that of its stored type.
     """
 
     destination: str
@@ -289,7 +289,7 @@ class Topology(Checked):
 
     def consumer_policy(self, consumer: Consumer) -> Policy | None:
         """The policy of a subscription: the entry that covers the whole text of its destination, also of a wildcard or
-        a composite, else the default; None for one that says nothing. The entries of single queues do not count for it.
+        a composite, else the default; None for one without settings. The entries of single queues do not count for it.
         """
         found = self._policies.get(entry_pattern(consumer.destination))
         if found is not None:
@@ -309,7 +309,7 @@ class Topology(Checked):
 
     @property
     def has_topics(self) -> bool:
-        """Whether anybody subscribes to a topic."""
+        """Whether a topic has a subscriber."""
         return any(pattern.kind == "topic" for patterns in self._patterns for pattern in patterns)
 
     @property

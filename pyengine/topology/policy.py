@@ -53,7 +53,7 @@ class AbstractDeadLetterStrategy(Properties):
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedDeadLetterStrategy(AbstractDeadLetterStrategy):
-    """All dead letters go to one destination: a queue's name, or a text with its prefix (``topic://Dead``)."""
+    """All dead letters go to one destination: a queue's name, or a name with its prefix (``topic://Dead``)."""
 
     dead_letter_queue: str = "ActiveMQ.DLQ"
 
@@ -265,9 +265,9 @@ class Policy(Properties):
     becomes a dead letter. dispatch_policy: the order in which a topic serves its consumers; queues ignore it.
     pending_queue_policy: "store" keeps persistent and other messages of a queue in two cursors, whose order among each
     other is not that of sending; "vm" and "file" keep all in one. selector_errors: what a selector that cannot be
-    evaluated does to a message: "no_match" (default), or "exact": as in the broker, nobody behind a topic's consumer
-    gets it, and a queue strands what the round had paged in. expire_messages_period: how often (ms, 0 never) a queue
-    looks for expired messages, for which it pages in up to max_expire_page_size. time_before_dispatch_starts: ms.
+    evaluated does to a message: "no_match" (default), or "exact": as in the broker, consumers behind that one of a
+    topic do not get it, and a queue strands the page of the round. expire_messages_period: how often (ms, 0 never) a
+    queue looks for expired messages, for which it pages in up to max_expire_page_size. time_before_dispatch_starts: ms.
     Raises ConfigurationError for a value of another type or an unknown choice.
     """
 
@@ -390,7 +390,7 @@ class FilteredDestination(Checked):
 @frozen
 @dataclass(frozen=True, slots=True)
 class VirtualTopic(Checked):
-    """What is sent to a topic that ``name`` covers is copied to the queues prefix + topic + postfix (4.4).
+    """Messages to a topic that ``name`` covers are copied to the queues prefix + topic + postfix (4.4).
 
     Only queues that exist get a copy. selector_aware: and only if a consumer of the queue has a selector that matches.
     """
@@ -472,8 +472,7 @@ class RedeliveryPlugin(Checked):
 @frozen
 @dataclass(frozen=True)
 class DiscardingPlugin(Checked):
-    """Drop messages instead of making them dead letters, whatever the dead-letter strategies say
-    (discardingDLQBrokerPlugin).
+    """Drop messages instead of making them dead letters, regardless of the strategies (discardingDLQBrokerPlugin).
 
     drop_all: of every destination; else of temporary topics and queues, as the two switches say, and of destinations
     whose whole name matches one of the regular expressions of drop_only, which blanks part. before_redelivery: the

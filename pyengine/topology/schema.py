@@ -114,7 +114,7 @@ BROKER: dict[str, tuple[str, bool]] = {
     "supportFailOver": _ONE_BROKER,
 }
 
-# What is done here anyway, where a flag of the broker has this value.
+# The value of a broker's flag with which pyengine already agrees.
 AS_HERE = {
     "keepDurableSubsActive": True,
     "monitorConnectionSplits": False,
@@ -226,7 +226,7 @@ _LONGS = frozenset(
      "minimumMessageSize", "offlineDurableSubscriberTaskSchedule", "offlineDurableSubscriberTimeout", "recoverDuration",
      "redeliveryDelay"}
 )  # fmt: skip
-# What is smaller means nothing, and is refused.
+# A smaller value has no meaning and is refused.
 _MINIMUMS = {
     "consumersBeforeDispatchStarts": 0,
     "timeBeforeDispatchStarts": 0,
@@ -255,5 +255,6 @@ def largest(name: str) -> int:
 
 
 def smallest(name: str) -> int:
-    """The smallest number that means something, where that is refused everywhere; else what the property holds."""
+    """The smallest number with a meaning, if smaller ones are refused everywhere; otherwise the range of the
+    property."""
     return _MINIMUMS.get(name, -largest(name) - 1)

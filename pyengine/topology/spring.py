@@ -105,7 +105,7 @@ class Property:
 
 def parse(data: bytes | str, file: str) -> Element:
     """The root element of one document. Raises InvalidTopologyError: not XML, a DOCTYPE, nested deeper than 100."""
-    # Expat knows few encodings; a text has none, whatever its declaration still says.
+    # Expat knows few encodings; a str has none, regardless of its declaration.
     data = _decoded(data) if isinstance(data, bytes) else data
     parser = expat.ParserCreate("utf-8" if isinstance(data, str) else None, namespace_separator=" ")
     parser.buffer_text = True
@@ -168,7 +168,7 @@ class Placeholders:
     """``${name}`` and ``${name:default}``, looked up in what was given, then property files, then the environment.
 
     The environment is asked for the name itself and as shells can write it: ``ACTIVEMQ_DATA`` for ``activemq.data``.
-    defaults: what counts where nobody says anything and the text has no default of its own.
+    defaults: values of names that are not defined elsewhere and have no default in the text.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class Placeholders:
     def resolve(self, text: str, depth: int = 0) -> str:
         """``text`` with every placeholder replaced.
 
-        Raises KeyError with the name that nobody defines, RecursionError with one that is defined by itself.
+        Raises KeyError with a name that is not defined, RecursionError with one that is defined by itself.
         """
         out, position = [], 0
         while (opened := text.find("${", position)) >= 0:
@@ -245,7 +245,7 @@ def _closing(text: str, position: int) -> int:
 
 @dataclass(slots=True)
 class Unread:
-    """Something of the file that nobody reads. element: where it stands; name: the attribute, or empty."""
+    """A part of the file that is not read. element: where it stands; name: the attribute, or empty."""
 
     element: Element
     reason: str
@@ -254,7 +254,7 @@ class Unread:
 
 
 class SpringContext:
-    """One file and what it imports: top-level beans, named beans, placeholders. ``unread`` says what was left out."""
+    """One file and what it imports: top-level beans, named beans, placeholders. ``unread`` lists what was left out."""
 
     def __init__(
         self,
@@ -434,7 +434,7 @@ class SpringContext:
 
     def _reference(self, element: Element, name: str) -> Element:
         found = self.named.get(name)
-        # A name that no file read here defines is a bean from elsewhere: kept as an element nobody understands.
+        # A name that no file read here defines is a bean from elsewhere: kept as an unknown element.
         return found or Element("", f"#{name}", {}, {}, element.file, element.line)
 
     def text(self, value: str, at: Element, key: str) -> str:
@@ -468,7 +468,7 @@ def _unresolved(error: KeyError | RecursionError) -> str:
 
 def _installation(path: Path) -> dict[str, str]:
     """What ActiveMQ's start script defines when nothing is set, for a file in the installation's conf folder."""
-    if path == Path():  # a text without a file: the installation is the folder of the process
+    if path == Path():  # a string without a file: the installation is the folder of the process
         return {"activemq.conf": "conf", "activemq.base": ".", "activemq.home": ".", "activemq.data": "data",
                 "ACTIVEMQ_HOME": "."}  # fmt: skip
     conf = path.absolute().parent

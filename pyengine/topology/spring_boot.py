@@ -29,7 +29,7 @@ _INDENTED = re.compile(r"^(?:[ \t]+|- )?[\w.\[\]\"'-]+:[ \t]*$|^[ \t]+[\w.\[\]\"
 
 
 class Unresolved(str):
-    """A value with a placeholder that nobody defines, as it is written."""
+    """A value with an undefined placeholder, as written."""
 
     __slots__ = ()
 
@@ -43,8 +43,8 @@ def relaxed(name: str) -> str:
 class Settings:
     """A setting and those below it.
 
-    name: the whole of it as written, ``rocketmq.consumer.group``. value: a text, number or boolean; None: it has none.
-    line: 0 of a properties file. below: by the relaxed name of the next part.
+    name: the whole of it as written, ``rocketmq.consumer.group``. value: a string, number or boolean; None: it has
+    none. line: 0 of a properties file. below: by the relaxed name of the next part.
     """
 
     name: str = ""
@@ -60,7 +60,7 @@ class Settings:
         return found
 
     def text(self, *path: str) -> str:
-        """The value there as a text, of a list its values with commas, empty if there is none."""
+        """The value as a string, of a list its values with commas, empty if there is none."""
         found = self.at(*path)
         if found.value is None:
             return ",".join(text_of(each.value) for name, each in found.below.items() if name.isdecimal())
@@ -116,7 +116,7 @@ class SpringConfiguration:
 
 
 def is_yaml(text: str, file: str) -> bool:
-    """By the file's name, or where that says nothing by lines that hold a name and a colon and nothing else."""
+    """By the file's name, otherwise by lines of only a name and a colon."""
     if file.endswith((".yml", ".yaml")):
         return True
     return not file.endswith(".properties") and _INDENTED.search(text) is not None
@@ -223,7 +223,7 @@ def _resolved(
 
 
 def _spelled(name: str) -> tuple[bool, int]:
-    """How near a spelling is to that by which Spring Boot looks first, lower case with dashes."""
+    """Distance of a spelling from the one that Spring Boot prefers, lower case with dashes."""
     return name == name.lower() and "_" not in name, name.count("-")
 
 
@@ -326,7 +326,7 @@ class _Document:
             self.add(value, _joined(name, key.value), above)
 
     def _scalar(self, node: Any) -> Any:
-        """A boolean, a number or a text; Spring reads moments as texts."""
+        """A boolean, a number or a string; Spring reads timestamps as strings."""
         kind = node.tag.rpartition(":")[2]
         if kind == "null":
             return None

@@ -41,7 +41,7 @@ class Table:
             self.refuse(key, *problem)
 
     def only(self, known: Any) -> None:
-        """Refuse keys that nobody reads."""
+        """Refuse unknown keys."""
         for key in self.values:
             if key not in known:
                 hint = did_you_mean(key, known) or "known: " + ", ".join(sorted(known))
@@ -131,7 +131,7 @@ class Table:
     def destinations(
         self, key: str, *, kinds: Sequence[str], single: bool = False, wildcard: bool = True
     ) -> tuple[Destination, ...]:
-        """The destinations a text names; options, and kinds that are not in ``kinds``, are refused."""
+        """The destinations that a string names; options, and kinds that are not in ``kinds``, are refused."""
         text = self.text(key, required=True)
         self.refuse_if(key, destination_problem(text, kinds, single=single, wildcard=wildcard))
         return parse_destination(text)
