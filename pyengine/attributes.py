@@ -26,7 +26,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_name(owner: str, name: str, value: object, known: Iterable[str]) -> UnknownNameError:
-    """The error for a name that nothing reads. owner: whose it is to be."""
+    """The error for a name that nothing reads. owner: the class or object that should have it."""
     near = meant(name, known)
     return UnknownNameError(
         f"{owner}.{name}", shown(value), "no such attribute, nothing would read it", near and f"did you mean {near!r}?"
@@ -93,7 +93,7 @@ class Declared:
     """A class whose attributes are those that it declares; setting another one raises UnknownNameError.
 
     What an annotation alone declares is set once, by the class itself, unless it is ``_changeable``. A user's own class
-    may have attributes of its own, but for names that are nearly one of these. _elsewhere: letters of a name -> what to
+    may have attributes of its own, except names that are nearly one of these. _elsewhere: letters of a name -> what to
     do instead.
     """
 
@@ -125,7 +125,7 @@ class Declared:
 
 
 def frozen(kind: Kind) -> Kind:
-    """Of a frozen dataclass, above its decorator: setting an attribute says what to do instead."""
+    """Of a frozen dataclass, above its decorator: setting an attribute raises an error with what to do instead."""
 
     def refuse(self: object, name: str, value: object) -> None:
         if name not in _public(kind):

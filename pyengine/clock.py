@@ -64,8 +64,8 @@ class Timer:
 class _Timers:
     """The timers of a clock, the earliest first; of those due together the one that was asked for first.
 
-    A cancelled one goes when it is the earliest, or with the others before so many were added as are pending: what was
-    cancelled never outweighs what is to come by more than a few.
+    A cancelled one goes when it is the earliest, or with the others before so many were added as are pending: cancelled
+    timers never outnumber pending ones by more than a few.
     """
 
     def __init__(self) -> None:
@@ -156,8 +156,8 @@ class SystemClock(Clock):
     """The system's time and real threads. One daemon thread runs all timers of this clock; it starts with the first.
 
     name: the name of that thread. An action that raises is reported through :func:`threading.excepthook`; the timers
-    behind it still run. Where the system's time is set back, timers move back with it: what was to come in a second
-    does, though :meth:`now` is then before ``when``.
+    behind it still run. If the system's time is set back, timers move back with it: a timer that was due in a second
+    fires in a second, though :meth:`now` is then before ``when``.
     """
 
     settles = False
@@ -177,7 +177,7 @@ class SystemClock(Clock):
         return time.time_ns() // 1_000_000
 
     def _of_monotonic(self) -> int:
-        """How far the system's time is ahead of the one that nobody can set, ms."""
+        """How far the system's time is ahead of the monotonic time, ms."""
         return self.now() - time.monotonic_ns() // 1_000_000
 
     def _move_with_time(self) -> None:
@@ -357,7 +357,7 @@ class ManualClock(Clock):
     def settle(self) -> None:
         """Run what was submitted to workers, and what that submits, until nothing is left; no time passes.
 
-        Within an action of a worker this is left to whoever settles already.
+        Within an action of a worker this is left to the call that settles already.
         """
         if get_ident() != self._owner_ident:
             self._check_thread()
@@ -380,7 +380,7 @@ class ManualClock(Clock):
                 self._waits -= 1
 
     def _give_turns(self, ready: Callable[[], bool] | None = None) -> None:
-        """Run what was submitted. ready: until it is true, and but for workers that are at work, as a thread does one
+        """Run what was submitted. ready: until it is true, and without workers that are at work, as a thread does one
         thing at a time."""
         at = 0
         while at < len(self._asked) and not (ready is not None and ready()):

@@ -1,7 +1,7 @@
 """Destination names: parsing, wildcards, composites, and which of several patterns speaks for a name.
 
 Rules of ActiveMQ Classic (spec activemq 4.1-4.3); classes DestinationFilter, PrefixDestinationFilter,
-WildcardDestinationFilter, DestinationMap. Where the broker's own order is not an order at all, ours is in
+WildcardDestinationFilter, DestinationMap. If the broker's order is undefined, the rule here is in
 :func:`most_specific`; :class:`DestinationMap` gives its answer without asking every pattern.
 """
 
@@ -21,7 +21,7 @@ V = TypeVar("V")
 ANY_ELEMENT = "*"
 ANY_REST = ">"
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
-ADVISORY = "ActiveMQ.Advisory."  # before the names of the topics on which a broker tells of itself
+ADVISORY = "ActiveMQ.Advisory."  # prefix of the topics on which a broker publishes advisories
 
 
 @frozen
@@ -62,10 +62,11 @@ class Destination:
 
 
 def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]:
-    """The destinations a text names: one, or the parts of a composite ``A,topic://B`` each once, in the order written.
+    """The destinations that a string names: one, or the parts of a composite ``A,topic://B`` each once, in the order
+    written.
 
     kind: of a part without a prefix of its own; a prefix on the whole text sets it for the parts that follow it.
-    What is sent to a composite, or consumes one, takes the parts as :func:`composite_parts` gives them.
+    Sends to a composite and consumers of one take the parts as :func:`composite_parts` gives them.
     Raises ValueError for an empty name, and for a ``%`` in its options that begins no escape.
     """
     body, _, query = text.strip().partition("?")
@@ -73,7 +74,7 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
     whole, body = _split_kind(body.strip(), kind)
     parts: dict[Destination, None] = {}
     for part in body.split(","):
-        # The name of what is no composite keeps what looks like a second prefix.
+        # A name that is not a composite keeps a second prefix as part of the name.
         part_kind, name = _split_kind(part.strip(), whole) if "," in body else (whole, body)
         if name:
             parts[Destination(name, part_kind, options)] = None

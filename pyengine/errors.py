@@ -32,12 +32,12 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def _cut(text: str) -> str:
-    """A text as a message shows it: the whole of it stays with the error."""
+    """A string as a message shows it, shortened; the error keeps the whole."""
     return text if len(text) <= 200 else f"{text[:200]}... ({counted(len(text), 'character')})"
 
 
 def shown(value: object, words: Callable[[object], str] = repr) -> str:
-    """A value as a message shows it, its type where Python makes no text of it. words: repr or str."""
+    """A value as a message shows it, or its type if Python cannot format it. words: repr or str."""
     try:
         return _cut(words(value))
     except Exception:  # a number of thousands of digits, or the user's own class
@@ -54,8 +54,8 @@ def json_problem(error: Exception) -> str:
 class PyengineError(Exception):
     """Root of the tree: ``except PyengineError`` catches what pyengine raises on purpose and nothing else.
 
-    Its text is one line, whatever stands in the names that it quotes; RocketMQ's own texts may have their pointer to
-    the FAQ on a second one.
+    Its text is one line, with any characters in the names that it quotes; RocketMQ's own texts may have their pointer
+    to the FAQ on a second one.
     """
 
     def __str__(self) -> str:
@@ -189,8 +189,8 @@ class UnreadableBatchError(PyengineError, OSError):
 
 
 class InvalidTopologyError(PyengineError, ValueError):
-    """A topology file or table that cannot be used. file, line (1-based, 0 unknown), key and value say where; hint says
-    what to do."""
+    """A topology file or table that cannot be used. file, line (1-based, 0 unknown), key and value are the place; hint
+    is the advice."""
 
     def __init__(
         self, problem: str, *, file: str = "", line: int = 0, key: str = "", value: object = None, hint: str = ""
@@ -273,7 +273,7 @@ class IllegalStateError(PyengineError, RuntimeError):
 class SnapshotError(PyengineError, ValueError):
     """Carried state that cannot be read or written: another version, another topology, damaged bytes, a wrong folder.
 
-    position: the byte at which it stops making sense, -1 where that says nothing.
+    position: the first byte that does not fit, -1 if unknown.
     """
 
     def __init__(self, problem: str, position: int = -1) -> None:

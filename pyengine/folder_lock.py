@@ -39,7 +39,7 @@ class FolderLock:
     def __init__(self, folder: Path) -> None:
         path = folder / LOCK
         self._process = os.getpid()
-        # A file, which lets go by itself, also where Ctrl-C comes before whoever asked has the lock.
+        # A file, which releases the lock when it is collected, also if Ctrl-C comes before the caller has it.
         self._file = path.open("ab", buffering=0)
         try:
             _take(self._file.fileno())

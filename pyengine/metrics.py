@@ -1,6 +1,7 @@
 """One table of metrics, as rows; as Prometheus's text, or through the Prometheus and OpenTelemetry clients.
 
-Whatever can be measured has ``metrics() -> iterable of Metric``; a table is the rows of such sources at one moment.
+An object that can be measured has ``metrics() -> iterable of Metric``; a table is the rows of such sources at one
+moment.
 """
 
 from __future__ import annotations

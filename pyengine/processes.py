@@ -1,6 +1,6 @@
-"""Objects that live in one process: in a process that is forked from it they say so at the first call.
+"""Objects that live in one process: in a process that is forked from it they raise at the first call.
 
-Their threads, locks and files are the parent's; to close one is to do nothing. A fork gives the copies of these objects
+Their threads, locks and files are the parent's; closing one has no effect. A fork gives the copies of these objects
 a class whose every attribute raises, so that no call of the parent pays for it.
 """
 

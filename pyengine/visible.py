@@ -1,7 +1,7 @@
 """Names and texts of others where people read them: what would command a terminal, turn the text around it or begin a
 line of its own, is shown as its number.
 
-They are escaped once, where they leave: in an error's text, a log line, a sentence, a page, a command's answer.
+They are escaped once, at the output: in an error's text, a log line, a sentence, a page, a command's answer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Mapping
 
-# Control characters but for tabs and ends of lines, Unicode's ends of lines, and what turns the text around it.
+# Control characters except tabs and line ends, Unicode's ends of lines, and what turns the text around it.
 COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
 _COMMANDS = re.compile(COMMANDS)
 _COMMANDS_AND_ENDS = re.compile(COMMANDS[:-1] + "\n]")
@@ -34,7 +34,7 @@ _POINTERS = (
 
 
 def one_sentence(text: str) -> str:
-    """The same for a text of an error, which may have RocketMQ's own pointer to its FAQ on a second line."""
+    """The same for the text of an error, which may have RocketMQ's own pointer to its FAQ on a second line."""
     pointer = next((each for each in _POINTERS if text.endswith(each)), "")
     return one_line(text.removesuffix(pointer)) + pointer
 
