@@ -37,6 +37,15 @@ def test_the_code_runs(page: str, caplog: pytest.LogCaptureFixture) -> None:
         assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page != "benchmarks.md"]
+)  # that one is written by make bench
+def test_a_page_opens_with_an_example(page: str) -> None:
+    """Before its second section."""
+    opening = (ROOT / "docs" / page).read_text("utf-8").split("\n## ")[:2]
+    assert any("\n```" in part for part in opening)
+
+
 NOT_WRAPPED = {"benchmarks.md", "diagnose.md", "rocketmq-interop.md", "spark.md"}  # it can only shrink
 
 
