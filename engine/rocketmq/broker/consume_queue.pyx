@@ -23,7 +23,7 @@ cpdef enum PullCode:
 
 
 cdef class ConsumeQueue:
-    """Offsets of one queue. min_offset: of the first message that is there. Source: spec rocketmq 2.5, 4.6."""
+    """Offsets of one queue. min_offset: of the first message that is there. Source: spec rocketmq 4.6, 10.1."""
 
     def __cinit__(self, *, int64_t min_offset=0):
         if min_offset < 0:
@@ -35,7 +35,7 @@ cdef class ConsumeQueue:
 
     @property
     def min_offset(self):
-        """The smallest offset that is still there; the next one to come where none is."""
+        """The smallest offset that is still there; in an empty queue the next one."""
         return self.base
 
     @property

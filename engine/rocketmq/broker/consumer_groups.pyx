@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""The members of consumer groups, and the notifications when they change (spec rocketmq 4.1)."""
+"""The members of consumer groups, and the notifications when they change (spec rocketmq 4.1, 10.2)."""
 
 from libc.stdint cimport int64_t
 

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""Delay levels and the fate of a failed message (spec rocketmq 6.2)."""
+"""Delay levels and the fate of a failed message (spec rocketmq 6.2, 10.3)."""
 
 from libc.stdint cimport int64_t, uint64_t
 

@@ -1,5 +1,5 @@
 # cython: freethreading_compatible=True
-"""Long polling: which waiting pulls a new message or the passing of time wakes."""
+"""Long polling: the waiting pulls that a new message or the passing of time wakes (spec rocketmq 10.1)."""
 
 from libc.stdint cimport int32_t, int64_t
 
