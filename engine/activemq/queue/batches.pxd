@@ -20,9 +20,9 @@ cdef struct Rows:                # columns of a batch by row; NULL: the default 
     int64_t words
 
 
-cdef struct Line:                # what became of one message
+cdef struct Line:                # the outcome of one message
     int64_t row                  # of the batch; before its run's first row for a message of an earlier batch
-    int64_t delivery             # place among the deliveries of its queue, -1 none
+    int64_t delivery             # position among the deliveries of its queue, -1 none
     int64_t consumer             # id of the consumer that got it, or that the reason is about; -1
     int32_t run
     int32_t reason               # HoldReason, DELIVERED, or EXPIRED

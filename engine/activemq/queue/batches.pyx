@@ -1,4 +1,4 @@
-"""Many messages in one call, through the very rounds that one message goes through; see batches.pxd."""
+"""Many messages in one call, through the same rounds as single messages; see batches.pxd."""
 
 import numpy as np
 
@@ -68,7 +68,7 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
 
 
 cdef int fill_in(Rounds queue, const Rows* rows, int64_t row, int32_t message) except -1:
-    # A row as a message that was allotted and is nowhere yet.
+    # Fill an allotted slot from a row; it lies in no chain yet.
     cdef int32_t words = <int32_t> min(rows.words, queue.consumers.word_count)
     cdef uint64_t none = 1
     cdef Message* it = &queue.pending.at[message]
@@ -83,7 +83,7 @@ cdef int fill_in(Rounds queue, const Rows* rows, int64_t row, int32_t message) e
 
 
 cdef int acknowledge(Rounds queue, set prompt, int64_t first) except -1:
-    # What stands in queue.out from ``first`` on, by those that do it at once.
+    # Acknowledge queue.out from ``first`` on, for the consumers that do it at once.
     cdef int64_t index
     cdef Handout* given
     if prompt is None or prompt:
@@ -96,13 +96,13 @@ cdef int acknowledge(Rounds queue, set prompt, int64_t first) except -1:
 
 
 cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
-    # The rounds that are due, each with the acknowledgements of those that do it at once.
+    # Run the due rounds, each with the acknowledgements of consumers that do it at once.
     cdef int64_t index
     while queue.rounds_due > 0 or queue.echo:
         index = queue.out_size
         if not queue.round(now):
             break
-        if not queue.stirred:   # nothing changed, so nothing is left to change for the rounds still due
+        if not queue.stirred:   # nothing changed, so the remaining rounds change nothing either
             queue.rounds_due = 0
             queue.echo = False
         acknowledge(queue, prompt, index)
@@ -185,8 +185,8 @@ cdef int by_row(const void* left, const void* right) noexcept nogil:
 
 
 cdef class Numbers:
-    """The numbers that the groups of one batch have in SharedValues."""
-    cdef int32_t* at                  # by code; -1 not asked for yet
+    """Numbers of the groups of one batch in SharedValues."""
+    cdef int32_t* at                  # by code; -1 not looked up yet
 
     def __cinit__(self, int64_t codes):
         cdef int64_t code
@@ -204,7 +204,7 @@ cdef class Numbers:
 
 
 cdef class Lines:
-    """What became of the messages of many queues, queue by queue."""
+    """The outcomes of messages of many queues, queue by queue."""
     cdef Line* at
     cdef int64_t size
     cdef int64_t room
@@ -213,7 +213,7 @@ cdef class Lines:
     cdef int32_t* run_of
     cdef int32_t* groups              # handle by row
     cdef dict numbers                 # SharedValues -> Numbers
-    cdef int32_t run                  # the one that goes on,
+    cdef int32_t run                  # the run at hand,
     cdef int64_t start                # its first row,
     cdef int64_t offset               # arrival number -> row,
     cdef int64_t delivered            # deliveries of its queue so far
@@ -256,7 +256,7 @@ cdef class Lines:
 
     cdef int intern(self, Rounds queue, int32_t run, const int32_t* codes, list names, int64_t start,
                     int64_t stop, bint whole) except -1:
-        # whole: all the messages the queue ever gets, so no group of theirs is sought by name again.
+        # whole: these are all messages of the queue, so their groups are not looked up by name again.
         cdef int64_t row
         cdef int32_t code
         for row in range(start, stop):
@@ -354,7 +354,7 @@ cdef class Lines:
         return 0
 
     cdef int expire(self, int32_t run, int64_t start, int64_t stop) except -1:
-        # Rows of this batch that are neither delivered nor held: their time was over.
+        # Rows of this batch that are neither delivered nor held: they expired.
         cdef int64_t row
         for row in range(start, stop):
             if not self.seen[row]:
@@ -362,7 +362,7 @@ cdef class Lines:
         return 0
 
     cdef int pass_by(self, Rounds queue, int32_t run, const Rows* rows, int64_t start, int64_t stop) except -1:
-        # Rows that come to a queue where nothing moves any more: they stay in the store behind what waits.
+        # Rows for a queue in which nothing can move: they stay in the store after the waiting ones.
         cdef int64_t row
         cdef int32_t message
         for row in range(start, stop):
@@ -481,7 +481,7 @@ def settle_runs(list queues not None, list prompts not None, int64_t now):
 
 
 def enqueued(list queues not None):
-    """How many messages were sent to each queue so far: the arrival number that its next one gets. int64."""
+    """Number of messages sent to each queue: the arrival number of its next one. int64."""
     cdef int64_t index
     numbers = np.empty(len(queues), np.int64)
     cdef int64_t[::1] number = numbers

@@ -1,14 +1,14 @@
 """consumer_list: the ordered consumer list of one queue: open consumers, their order, and which of them a message
 matches.
 
-A consumer lives in a *slot*; its public id is never used again. A *predicate* is what a subscription asks of a message
-(selector text and noLocal connection); consumers that ask the same share one, and a message is asked once for each. A
-*match class* is the set of predicates a message satisfies, with its target consumer: messages of one class can be
-taken by the same consumers. Predicate 0 asks nothing. A *volatile* predicate reads headers that change while a message
-waits: it is asked again when they do.
+A consumer has a *slot*; its public id is never reused. A *predicate* is a subscription's condition on messages
+(selector and noLocal connection); equal conditions share one, which is evaluated once for each message. A *match class*
+is the set of predicates that a message satisfies, with its target consumer: messages of one class can be taken by the
+same consumers. Predicate 0 is always satisfied. A *volatile* predicate reads headers that change while a message waits;
+it is evaluated again when they change.
 
-Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* when it could be
-handed a message right now: no browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
+Invariants: ``order`` holds the slots of the live consumers, browsers included. A consumer is *open* if it could take a
+message now: not a browser, not full, the elected exclusive consumer if one is elected, dispatch not paused.
 ``predicates[p].open`` counts the open consumers of p; bit p of ``open_words`` is set exactly if that is not 0;
 ``open_total`` is their sum. A slow consumer is filled. While ``sorted`` is true and priorities count, the list ascends
 by (-priority, assigned groups once there is a group map).
@@ -23,7 +23,7 @@ from pyengine._engine.activemq.queue.group_map cimport GroupMap, Moment
 cdef struct Consumer:
     int64_t id
     int64_t extension            # prefetch extension
-    int64_t enqueued             # messages handed to it, expired ones included
+    int64_t enqueued             # messages dispatched to it, expired ones included
     int64_t dispatched
     int64_t dequeued
     int64_t pull_mark            # dispatched when the last pull was made
@@ -32,11 +32,11 @@ cdef struct Consumer:
     Chain held                   # unacknowledged messages, in dispatch order
     int32_t predicate
     int32_t connection           # -1 none
-    int32_t target               # number of its name, for messages that name a target; -1 none
-    int32_t browse_limit         # browser: messages it may be handed; 0 no limit, -1 none
+    int32_t target               # number of its name, for messages with a target; -1 none
+    int32_t browse_limit         # browser: messages it may be shown; 0 no limit, -1 none
     int16_t priority
-    int64_t opened               # open: the first round that finds it so
-    Moment* walks                # how far rounds came while it was open before: later rounds, smaller positions
+    int64_t opened               # if open: the first round in which it is
+    Moment* walks                # positions that rounds reached while it was open: later rounds, smaller positions
     int32_t walk_count
     int32_t walk_room
     uint8_t live
@@ -44,8 +44,8 @@ cdef struct Consumer:
     uint8_t exclusive            # asked for it
     uint8_t extends              # has a prefetch extension
     uint8_t open
-    uint8_t filled               # has no credit; a browser never
-    uint8_t slow                 # was found so in a round, and is since
+    uint8_t filled               # has no credit; never set for a browser
+    uint8_t slow                 # found filled in a round, and still filled
     uint8_t done                 # browser: the pass is over
 
 
@@ -59,7 +59,7 @@ cdef struct Predicate:
 cdef struct MatchClass:
     uint64_t* words              # bit p: predicate p is satisfied
     int32_t target               # only the consumer of this number; -1 any
-    int32_t target_slot          # where that consumer lives; -1 nowhere
+    int32_t target_slot          # slot of that consumer; -1 none
 
 
 cdef enum:
@@ -121,7 +121,7 @@ cdef class ConsumerList:
     cdef inline bint full(self, int32_t slot) noexcept nogil:
         return self.full_with(slot, 0)
 
-    cdef inline bint full_with(self, int32_t slot, int64_t more) noexcept nogil:      # when it is handed that many more
+    cdef inline bint full_with(self, int32_t slot, int64_t more) noexcept nogil:      # with ``more`` further messages
         cdef Consumer* it = &self.at[slot]
         if it.prefetch == 0:
             return it.extension == more

@@ -94,7 +94,7 @@ cdef class ConsumerList:
         return 0
 
     cdef int free_predicate(self, int32_t predicate) except -1:
-        # Classes lose the bit in place; two of them may now ask for the same, which costs a lane and changes no answer.
+        # Clear the bit in place; two classes may then be equal, which costs a lane and changes no result.
         cdef int32_t index
         self.questions[predicate] = None
         self.predicates[predicate].changing = self.changing = 0
@@ -230,7 +230,7 @@ cdef class ConsumerList:
         return slot
 
     cdef int leave(self, int32_t slot) except -1:
-        # The caller has taken it off the order and given its messages away.
+        # The caller has removed it from the order and moved its messages.
         cdef int32_t predicate = self.at[slot].predicate
         cdef int32_t index
         self.at[slot].live = 0
@@ -314,7 +314,7 @@ cdef class ConsumerList:
         return 0
 
     cdef void record_walk(self, int32_t slot, int64_t round, int64_t position) noexcept nogil:
-        # A later round that came as far makes the earlier one meaningless.
+        # A later round that reached as far supersedes the earlier one.
         cdef Consumer* it = &self.at[slot]
         while it.walk_count and it.walks[it.walk_count - 1].position <= position:
             it.walk_count -= 1
@@ -409,7 +409,7 @@ cdef class ConsumerList:
         self.size += 1
         if not self.use_consumer_priority:
             return
-        # A stable sort; when only the newcomer and one more are out of place, two insertions.
+        # A stable sort; if only the new consumer and one more are out of place, two insertions.
         if self.sorted and self.displaced >= 0 and self.displaced != slot:
             place = 0
             while self.order[place] != self.displaced:
@@ -464,7 +464,7 @@ cdef class ConsumerList:
         return self.elected != elected
 
     cdef int elect_on_leave(self, int32_t slot) noexcept nogil:
-        # One that asked for exclusivity hands it only to others that asked, even when all are exclusive by default.
+        # One that asked for exclusivity is followed only by others that asked, even if all are exclusive by default.
         cdef int32_t elected = self.elected, index, candidate
         cdef bint asked = self.at[slot].exclusive
         if asked and elected != slot or not asked and not self.all_exclusive:

@@ -30,15 +30,15 @@ cdef enum GroupMapForm:
 
 cdef class GroupMap:
     cdef readonly str kind            # "simple" | "bucket" | "cached"
-    cdef readonly str factory         # as it was asked for
+    cdef readonly str factory         # as given to the constructor
     cdef readonly int capacity        # cached: groups remembered; bucket: groups displayed
-    cdef readonly int buckets         # bucket: how many
+    cdef readonly int buckets         # bucket: number of buckets
     cdef GroupMapForm form
     cdef list names                   # handle -> name
     cdef dict handles                 # name -> handle, of the first ``hashed`` names
     cdef int32_t hashed
-    cdef SharedValues shared          # of a queue that was restored with it: where its names have numbers
-    cdef int32_t* number              # handle -> number there, -1 not known
+    cdef SharedValues shared          # of a queue restored with it: numbers of its names
+    cdef int32_t* number              # handle -> number in ``shared``, -1 unknown
     cdef int32_t size                 # handles interned
     cdef int32_t due                  # size at which unused names are looked for next
     cdef bint lent                    # a caller has handles: no name is forgotten
@@ -48,9 +48,9 @@ cdef class GroupMap:
     cdef int32_t* owner               # key -> consumer slot, -1 none
     cdef int32_t* elder               # listed handles, linked by access: towards the eldest
     cdef int32_t* younger
-    cdef Moment now                   # of the look-ups made next
+    cdef Moment now                   # of the next look-ups
     cdef Moment* accessed             # last look-up of a listed handle; the list ascends by it
-    cdef bint watched                 # look-ups for waiting messages count, and are reckoned when needed
+    cdef bint watched                 # look-ups for waiting messages count and are computed when needed
     cdef int32_t* shown               # bucket: owner a listed handle was listed with; -1 not listed
     cdef int32_t eldest
     cdef int32_t youngest
@@ -71,15 +71,15 @@ cdef class GroupMap:
     cdef int32_t touch(self, int32_t handle) noexcept nogil                 # owner or -1; refreshes the access order
     cdef int32_t assign(self, int32_t handle, int32_t slot) noexcept nogil  # -> key forgotten to make room, or -1
     cdef int close(self, int32_t handle, int32_t slot) noexcept nogil       # the owner's negative sequence
-    cdef int32_t drop(self, int32_t handle) noexcept nogil                  # -> owner it had; counts stay
+    cdef int32_t drop(self, int32_t handle) noexcept nogil                  # -> previous owner; counts stay
     cdef list drop_consumer(self, int32_t slot)                             # -> keys that lost their owner
     cdef int drop_all(self) except -1
     cdef int renew(self) except -1                                          # no group was ever looked up
-    # Forget the names that own nothing, are not listed and are not ``held`` (uint8 by handle). -> moved: old handle ->
+    # Forget names without an owner that are not listed and not ``held`` (uint8 by handle). -> moved: old handle ->
     # new handle, -1 forgotten; NULL if no handle has changed. The caller frees it.
     cdef int32_t* compact(self, const uint8_t* held) except? NULL
-    cdef int trim(self) except -1                                           # room that a peak left behind
-    # A later access than known: to its place in the list, sought from ``cursor`` towards the eldest.
+    cdef int trim(self) except -1                                           # frees the memory of a peak
+    # Record a later access: move to its place in the list, searched from ``cursor`` towards the eldest.
     cdef void advance(self, int32_t handle, Moment moment, int32_t cursor) noexcept nogil
     cdef bint precedes(self, Moment left, Moment right) noexcept nogil
 

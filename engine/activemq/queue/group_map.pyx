@@ -92,7 +92,7 @@ cdef class GroupMap:
         return handle
 
     cdef int hash_names(self) except -1:
-        # Names are put into the table when the first one is sought.
+        # The table is filled when the first name is looked up.
         cdef int32_t handle
         for handle in range(self.hashed, self.size):
             self.handles[self.names[handle]] = handle
@@ -266,7 +266,7 @@ cdef class GroupMap:
         self.eldest = self.youngest = -1
         self.now.round = 0
         self.now.position = INT64_MAX
-        if self.slots:  # without a slot there is no memory, which memset must not be given
+        if self.slots:  # without a slot there is no memory for memset
             memset(self.counts, 0, self.slots * sizeof(int64_t))
         return 0
 

@@ -1,8 +1,8 @@
 """group_snapshot: a group map as bytes, alone or in a queue's snapshot: groups and their owners, in the order of
 access.
 
-Unused names of groups are left out, so that handles of names change. Invariants: what is read is
-checked where it could lead out of an array; SnapshotError says at which byte.
+Unused names of groups are left out, so that handles of names change. Invariant: every number that is used as an index
+is checked when it is read; SnapshotError has the byte.
 """
 
 from libc.stdint cimport int32_t

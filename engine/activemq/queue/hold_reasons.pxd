@@ -14,20 +14,20 @@ cpdef enum HoldReason:
     START_DELAY = 2             # dispatch starts later
     PAUSED = 3
     NOT_PAGED_IN = 4            # behind the paging window
-    TARGET_ABSENT = 5           # addressed to a consumer that is not there
+    TARGET_ABSENT = 5           # addressed to a consumer that does not exist
     SELECTOR = 6                # no consumer's selector matches
     NO_LOCAL = 7                # every consumer that could match refuses its own connection's messages
     EXCLUSIVE_NO_CREDIT = 8     # the elected consumer is full, the others stand by
     EXCLUSIVE_SELECTOR = 9      # the elected consumer's selector refuses, the others stand by
-    EXCLUSIVE_NO_LOCAL = 10     # it is the elected consumer's own connection's message
+    EXCLUSIVE_NO_LOCAL = 10     # sent on the elected consumer's own connection
     EXCLUSIVE_GROUP = 11        # the group is owned by a consumer that stands by
     GROUP_NO_CREDIT = 12        # the owner of the group is full
     GROUP_SELECTOR = 13         # the owner's selector refuses
-    GROUP_NO_LOCAL = 14         # it is the owner's own connection's message
+    GROUP_NO_LOCAL = 14         # sent on the owner's own connection
     NO_CREDIT = 15              # all matching consumers are full
     UNCOMMITTED = 16            # acknowledged in a transaction that is still open
     AWAITING_WAKEUP = 17        # the next round will dispatch it
-    EXCLUSIVE_BROWSER = 18      # the elected consumer is a browser, which takes nothing
+    EXCLUSIVE_BROWSER = 18      # the elected consumer is a browser, which takes no messages
     STRANDED = 19               # a selector raised, and the broker's round lost it (selector_errors "exact")
 
 

@@ -7,8 +7,8 @@ StoreQueueCursor; ``turns``: when they alternate. A broker that starts with pers
 store batch by batch (AbstractStoreCursor): until none is left they are ``unread``, in the order of the store, and the
 cursor has the batch alone.
 
-A message's handle is its slot with the slot's generation, which goes up whenever the slot is freed. Slots that are
-added start at the lowest generation here, so that no handle from before ``shed`` means one of them.
+A message's handle is its slot with the slot's generation, which rises when the slot is freed. New slots start at the
+lowest generation, so that a handle from before ``shed`` never refers to one of them.
 
 Invariants: a message lies in one chain; ``position`` orders the window, smaller first, and holds the tier.
 """
@@ -25,16 +25,16 @@ cdef enum Whereabouts:
     NOWHERE          # the slot is free
     STORED           # in a cursor
     WAITING          # in the window
-    IN_FLIGHT        # handed to a consumer, not acknowledged
+    IN_FLIGHT        # dispatched to a consumer, not acknowledged
     IN_DOUBT         # in the window, acknowledged in an open transaction whose consumer left
-    REMOVED          # taken off the queue while a consumer still holds it
-    STRANDED         # paged in, and lost to every round: a selector raised on it or before it (exact selector errors)
+    REMOVED          # removed from the queue while a consumer still holds it
+    STRANDED         # paged in and in no list: a selector raised on it or on one before it (exact selector errors)
 
 
 cdef enum Turns:
     ONE_CURSOR          # both kinds in the first
-    PERSISTENT_FIRST    # a broker without a store, whose cursor in memory never says that it has more
-    UNTIL_DRAINED       # a broker with a store: the cursor that is served is served until it, or its batch, is empty
+    PERSISTENT_FIRST    # a broker without a store: its memory cursor never reports further messages
+    UNTIL_DRAINED       # a broker with a store: a cursor is served until it, or its batch, is empty
 
 
 cdef struct Message:
@@ -90,11 +90,11 @@ cdef class MessageSlots:
 
     cdef int32_t allot(self) except -1
     cdef void add_slots(self, int32_t room, int32_t generation) noexcept nogil
-    cdef void clear(self, int32_t message) noexcept nogil     # as a message is that just came
+    cdef void clear(self, int32_t message) noexcept nogil     # to the values of a new message
     cdef int discard(self, int32_t message) except -1
-    cdef int shed(self) except -1                             # every slot is free: give back what a peak has taken
+    cdef int shed(self) except -1                             # every slot is free: frees the memory of a peak
     cdef void store(self, int32_t message) noexcept nogil
-    cdef void unstore(self, int32_t message) noexcept nogil   # out of its cursor, wherever it lies in it
+    cdef void unstore(self, int32_t message) noexcept nogil   # out of its cursor, from any position
     cdef inline int cursor_number(self, int32_t message) noexcept nogil:
         return 1 if self.at[message].transient and self.turns != ONE_CURSOR else 0
 
@@ -102,10 +102,10 @@ cdef class MessageSlots:
     cdef inline bint has_unread(self) noexcept nogil:
         return self.unread[0].count > 0 or self.unread[1].count > 0 or self.unread[2].count > 0
 
-    cdef bint serves(self, int cursor) noexcept nogil         # has it anything that was read?
-    cdef void begin_page(self, int64_t size) noexcept nogil   # before the ``page_in`` of a round, of so many at most
+    cdef bint serves(self, int cursor) noexcept nogil         # whether it has a message that was read
+    cdef void begin_page(self, int64_t size) noexcept nogil   # before the ``page_in`` of a round of at most ``size``
     cdef void read_batch(self) noexcept nogil
-    cdef int32_t page_in(self) noexcept nogil                 # next of the cursors, taken out; -1 empty
+    cdef int32_t page_in(self) noexcept nogil                 # takes out the next message of the cursors; -1 empty
     cdef void page_alone(self, int32_t message) noexcept nogil   # stored and paged in while the cursors are empty
     cdef void link(self, Chain* chain, int32_t message) noexcept nogil
     cdef void link_first(self, Chain* chain, int32_t message) noexcept nogil

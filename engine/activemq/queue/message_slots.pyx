@@ -116,7 +116,7 @@ cdef class MessageSlots:
     cdef Chain* cursor_of(self, int32_t message) noexcept nogil:
         cdef int tier = 9 - self.at[message].priority if self.prioritized else 0
         if self.at[message].unread:
-            # KahaDB keeps the messages above the default priority, those of it and those below apart.
+            # KahaDB separates messages above, at and below the default priority.
             return &self.unread[(self.at[message].priority < 5) + (self.at[message].priority < 4)
                                 if self.prioritized else 1]
         return &self.cursor[10 * self.cursor_number(message) + tier]
@@ -161,7 +161,7 @@ cdef class MessageSlots:
                     self.at[message].paged = self.pages
                     self.pages += 1
                     return message
-            # A batch that is empty leaves the turn to the other cursor; where that has nothing, the next one is read.
+            # An empty batch passes the turn to the other cursor; if that is empty, the next batch is read.
             if self.served == 0 and self.has_unread() and not self.serves(1):
                 self.read_batch()
             else:

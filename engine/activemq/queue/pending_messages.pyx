@@ -9,7 +9,7 @@ from pyengine._engine.activemq.queue.group_map cimport BUCKET, Moment
 from pyengine._engine.activemq.queue.ready_index cimport Bucket, Lanes
 from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, NOWHERE, WAITING, sized
 
-cdef int64_t MIDDLE = <int64_t> 1 << 56      # position counters of one tier run around it
+cdef int64_t MIDDLE = <int64_t> 1 << 56      # centre of the position counters of a tier
 cdef int64_t NO_LABEL = -1
 
 
@@ -299,7 +299,7 @@ cdef class Pending(Lanes):
         return 0
 
     cdef int replace(self, int32_t bucket) except -1:
-        # The lane a bucket belongs to now, and the first message of it that the running round has not gone past.
+        # The lane of a bucket, and its first message that the running round has not passed.
         cdef Bucket* it = &self.buckets[bucket]
         cdef int32_t owner, lane, current = it.head
         if self.at[current].position <= self.frontier:
@@ -355,7 +355,7 @@ cdef class Pending(Lanes):
                 return True
         return False
 
-    # Look-ups for messages that wait: not made, reckoned
+    # Deferred look-ups for waiting messages, computed on demand
 
     cdef Moment last_look(self, int32_t key) noexcept nogil:
         cdef Moment best, moment

@@ -13,8 +13,8 @@ cpdef enum AckKind:
     INDIVIDUAL = 4              # the message only
     STANDARD = 2                # first..last in dispatch order
     DELIVERED = 0               # nothing is acknowledged; the prefetch window widens
-    REDELIVERED = 3             # nothing is acknowledged; the client rolled first..last back once more
-    POISON = 1                  # first..last are taken off the queue for the dead-letter queue
+    REDELIVERED = 3             # nothing is acknowledged; the client rolled first..last back again
+    POISON = 1                  # first..last are removed for the dead-letter queue
     EXPIRED = 6                 # first..last had expired at the client
 
 

@@ -29,8 +29,10 @@ from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopol
 
 @cython.freelist(256)
 cdef class Delivery:
-    """One message handed to one consumer. ``message`` is its handle, or None for the null dispatch that ends a pull;
-    ``body`` what was sent; ``redeliveries`` the broker's counter; ``group_first`` JMSXGroupFirstForConsumer."""
+    """One message dispatched to one consumer. ``message`` is its handle, or None for the null dispatch that ends a
+    pull;
+    ``body`` the object that was sent; ``redeliveries`` the broker's counter; ``group_first``
+    JMSXGroupFirstForConsumer."""
 
     def __init__(self, consumer, message, body, redeliveries, group_first):
         self.consumer = consumer
@@ -72,8 +74,8 @@ cdef class Queue(Inspection):
         message. A Selector that reads a header that changes while a message waits (JMSRedelivered, JMSXDeliveryCount,
         JMSXGroupFirstForConsumer) is asked again when it does, of a copy that has the queue's values. priority:
         -128..127. prefetch: messages it may hold unacknowledged; 0 pulls. no_local: refuse messages sent on the same
-        ``connection`` (any hashable). name: what messages sent with ``target`` mean. matching: arrival numbers of the
-        messages here that selector and no_local let pass, for messages that are here without their objects
+        ``connection`` (any hashable). name: matches the ``target`` of messages. matching: arrival numbers of the
+        waiting messages that selector and no_local match, for messages that are here without their objects
         (``offer_batch``); the selector is not asked then. use_prefetch_extension, max_browse_page_size: as the queue's
         settings of the name, which they are if not given: a consumer of several queues has a policy of its own. Of
         max_browse_page_size -1 a browser gets nothing: it had as many elsewhere.
@@ -120,7 +122,8 @@ cdef class Queue(Inspection):
         return self.consumers.at[slot].id
 
     def close(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
-        """Remove a consumer: its groups are free, its unacknowledged messages go first to the others, at once.
+        """Remove a consumer: its groups lose their owner, its unacknowledged messages go to the others at once, before
+        new ones.
 
         last_delivered: the last message the client reports as delivered; redelivery counters of the messages up to it
         go up if it is still unacknowledged. lost: the connection broke and reports nothing, every counter goes up.
@@ -132,7 +135,7 @@ cdef class Queue(Inspection):
         cdef list unacknowledged = [], kept = [], recounted = []
         self.refuse_while_asked()
         if last_delivered is not None:
-            # A message that is acknowledged by now counts for nothing, and its handle may be stale.
+            # An acknowledged message is ignored, and its handle may be stale.
             message = self.find(reported)
             if message >= 0 and self.pending.at[message].consumer == slot:
                 mark = message
@@ -184,7 +187,7 @@ cdef class Queue(Inspection):
         return self.empty_out(now)
 
     def renew(self):
-        """As it was when its consumers had joined and nothing had been sent: for another queue with the same ones.
+        """Reset to the state after its consumers joined, for another queue with the same ones.
 
         Raises IllegalStateError if a consumer has left, or if one is a browser or has a name.
         """
@@ -222,7 +225,7 @@ cdef class Queue(Inspection):
                 persistent = is_persistent(header_in(message, "JMSDeliveryMode"))
         group = None if group is ABSENT else group
         check_group(group)
-        # What cannot be hashed is refused before there is anything.
+        # A name that cannot be hashed is refused before anything changes.
         if connection is not None:
             hash(connection)
         if target is not None:
@@ -291,7 +294,7 @@ cdef class Queue(Inspection):
     def run(self, int64_t now=0, int64_t limit=-1):
         """Make one round for each wakeup asked for, also for those the rounds ask for; return the deliveries in order.
 
-        now: ms, for expiry and the start delay. limit: make at most so many rounds. While a start delay runs nothing
+        now: ms, for expiry and the start delay. limit: at most this number of rounds. While a start delay runs nothing
         happens; ``starts_at`` says until when.
         """
         self.begin_handing_out()
@@ -349,15 +352,15 @@ cdef class Queue(Inspection):
 
     cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,
                      bint astray=False):
-        # ``acknowledge``, from slot to slot; start -1: the oldest it holds. count: of DELIVERED, and how many the
-        # client takes a STANDARD range for, -1: it does not say. astray: the end is only the last that it holds, no
-        # match for what the client said, so that the window stays as it is and no round is asked for.
+        # ``acknowledge``, from slot to slot; start -1: the oldest it holds. count: of DELIVERED, and the size of a
+        # STANDARD range according to the client, -1 unknown. astray: the range does not match the client's, so the
+        # window stays and no round is asked for.
         cdef int32_t message, following
         cdef int64_t total = 0
         cdef list bodies = [], parts = []
         cdef bint unconsumed = kind == POISON or kind == EXPIRED
         self.refuse_while_asked()
-        # A client may acknowledge in a transaction what it then finds expired, or gives up.
+        # A client may acknowledge a message in a transaction and then find it expired, or give it up.
         if self.pending.at[end].consumer != slot or (self.pending.at[end].acknowledged and not unconsumed):
             raise IllegalStateError(f"consumer {self.consumers.at[slot].id!r} does not hold message "
                                     f"{self.handle_of(end)!r}, or acknowledged it before")
@@ -419,7 +422,7 @@ cdef class Queue(Inspection):
         return bodies
 
     def commit(self, transaction):
-        """Acknowledge for good what was acknowledged in a transaction; two wakeups a message."""
+        """Commit the acknowledgements of a transaction; two wakeups for each message."""
         cdef int32_t message, slot
         self.refuse_while_asked()
         for handle, consumer in self.transactions.pop(transaction, ()):
@@ -439,7 +442,7 @@ cdef class Queue(Inspection):
         self.after_messages()
 
     def rollback(self, transaction):
-        """Take back what was acknowledged in a transaction: the messages are unacknowledged again, at their
+        """Roll the acknowledgements of a transaction back: the messages are unacknowledged again, at their
         consumers."""
         cdef int32_t message, slot
         self.refuse_while_asked()
@@ -460,7 +463,7 @@ cdef class Queue(Inspection):
     def pull(self, consumer, *, int64_t quantity=1, int64_t timeout=0, int64_t now=0):
         """A consumer with prefetch 0 asks for messages: one round, at once; return its deliveries.
 
-        timeout: -1 ends with the null dispatch (message None) if there is nothing; 0 keeps the credit until something
+        timeout: -1 ends with the null dispatch (message None) if there is nothing; 0 keeps the credit until a message
         comes; above 0 the caller calls ``pull_timeout`` when these ms have passed. Other consumers are not affected by
         the call.
         """
@@ -504,19 +507,19 @@ cdef class Queue(Inspection):
         self.reopen()
 
     def resume(self):
-        """Hand out again; asks for a wakeup."""
+        """Dispatch again; asks for a wakeup."""
         self.refuse_while_asked()
         self.consumers.paused = False
         self.reopen()
         self.rounds_due += 1
 
     def remove_message(self, handle):
-        """Take one message off the queue. One in flight keeps its place in the consumer's window until acknowledged."""
+        """Remove one message. One in flight keeps its place in the consumer's window until acknowledged."""
         self.take_off(self.message_of(handle))
         self.after_messages()
 
     def purge(self):
-        """Take every message off the queue, also those in flight; return how many."""
+        """Remove every message, also those in flight; return their number."""
         cdef int32_t message
         cdef int64_t before = self.totals.dequeues
         for message in range(self.pending.slots):
@@ -529,8 +532,8 @@ cdef class Queue(Inspection):
         """The broker's periodic look for expired messages; return the deliveries it makes. Asks for a wakeup.
 
         limit: maxExpirePageSize. If fewer are paged in, up to this number are, with or without consumers, and
-        dispatched; those that expired before ``now`` leave instead. Of what waits then the expired ones leave; the look
-        ends behind ``limit`` that stay. Raises InvalidTopologyError for a limit below 1.
+        dispatched; those that expired before ``now`` leave instead. Expired ones among the waiting messages leave; the
+        look ends after ``limit`` that stay. Raises InvalidTopologyError for a limit below 1.
         """
         whole_number("maxExpirePageSize", limit, 1, 2**31 - 1)
         self.begin_handing_out()
@@ -538,7 +541,7 @@ cdef class Queue(Inspection):
         return self.empty_out(now)
 
     def expire_stored(self, int64_t now):
-        """Take off what expired before ``now`` and is not paged in."""
+        """Remove messages that expired before ``now`` and are not paged in."""
         cdef int32_t message
         self.refuse_while_asked()
         for message in range(self.pending.slots):
@@ -579,7 +582,7 @@ cdef class Queue(Inspection):
         return result
 
     def take_removed(self):
-        """What left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent,
+        """Messages that left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent,
         redeliveries)]``."""
         result, self.removed = self.removed, []
         return result
@@ -588,7 +591,7 @@ cdef class Queue(Inspection):
         """Handles (int32 array) of group names, for ``offer_batch``; None has no group (-1).
 
         A handle stays valid as long as the queue, which therefore forgets no group's name from then on.
-        Raises InvalidMessageError for what is neither, as Arrow's scalars and the nulls of a data frame.
+        Raises InvalidMessageError for other objects, such as Arrow's scalars and the nulls of a data frame.
         """
         names = list(names)
         for name in names:
@@ -598,8 +601,7 @@ cdef class Queue(Inspection):
 
     def offer_batch(self, int64_t size, *, groups=None, group_sequences=None, priorities=None, expirations=None,
                     persistent=None, matches=None, arrivals=None, object acknowledge not None="at_once"):
-        """Send ``size`` messages one after another, with the rounds each asks for; what is left stays for later
-        batches.
+        """Send ``size`` messages one after another, with the rounds each asks for; the rest stays for later batches.
 
         groups: int32 handles of ``intern_groups``, -1 none. group_sequences int32 (0). priorities (4). expirations
         int64 ms (0 never). persistent: 1 or 0 (1). matches: uint64, shape (size,) or (size, words): bit
@@ -620,7 +622,7 @@ cdef class Queue(Inspection):
                      prompt)
 
     def snapshot(self, *, object save=None, SharedValues shared=None):
-        """Everything this queue carries, as bytes: versioned, checksummed, and about ten bytes a message.
+        """The state of this queue as bytes: versioned, checksummed, and about ten bytes a message.
 
         A queue that ``restore`` makes of them goes on exactly as this one. Consumer ids, message handles and selector
         bits stay valid there; handles of ``intern_groups`` do not. Objects sent, selectors, connections and names are
@@ -635,7 +637,7 @@ cdef class Queue(Inspection):
         """The queue of a snapshot, with the settings it had. load: bytes of ``save`` -> the object.
         shared: what it was written with.
 
-        Raises SnapshotError for bytes that are damaged, cut off, of another version, or no snapshot of a queue.
+        Raises SnapshotError for bytes that are damaged, cut off, of another version, or not a snapshot of a queue.
         """
         reader, settings = settings_of(data, load, shared)
         try:

@@ -1,6 +1,6 @@
-"""queue_state: what one point-to-point queue has: its settings, its consumers, its messages, what it counted.
+"""queue_state: the state of one point-to-point queue: settings, consumers, messages, counters.
 
-Messages are known to callers by handles, consumers by ids; inside by slots. What happens at a wakeup is in rounds.pxd.
+Callers refer to messages by handles and to consumers by ids; the core uses slots. Rounds are in rounds.pxd.
 
 Invariants: a message is in exactly one place (see message_slots.pxd); messages sent == gone + stored + waiting + in
 flight + stranded.
@@ -23,7 +23,7 @@ cdef struct Totals:
     int64_t dispatched
     int64_t expired
     int64_t rounds
-    int64_t tries               # messages a round looked at; what a round costs
+    int64_t tries               # messages that rounds visited: their cost
     int64_t selector_errors
 
 
@@ -42,7 +42,7 @@ cdef class QueueState:
     cdef Pending pending
     cdef int64_t page_size           # window; -1 none
     cdef int64_t rounds_due          # wakeups asked for
-    cdef int64_t flagged             # messages some selector could not be evaluated on since the queue was made
+    cdef int64_t flagged             # messages on which a selector could not be evaluated, since the construction
     cdef int64_t stranded
     cdef int64_t next_sequence
     cdef int64_t in_flight
@@ -52,20 +52,20 @@ cdef class QueueState:
     cdef int64_t targets_due         # the names of consumers, and with the match classes
     cdef int64_t classes_due
     cdef dict transactions           # name -> [(handle, consumer id)]
-    cdef bint busy                   # a selector is asked, which may be any code
+    cdef bint busy                   # a selector is being evaluated, which may run any code
     cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
     cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
 
     # Names (of groups, connections, consumers) that neither a message nor a consumer has are forgotten when there are
     # twice as many as the last time, and when the last message is gone.
-    cdef inline int before_names(self) except -1:                # first in what may bring a new one
+    cdef inline int before_names(self) except -1:                # called first where a new name may come
         if not self.busy and (self.groups.size >= self.groups.due or len(self.connections) >= self.connections_due
                               or len(self.consumers.targets) >= self.targets_due
                               or self.consumers.class_count >= self.classes_due):
             self.forget_names()
         return 0
 
-    cdef inline int after_messages(self) except -1:              # last in what may take the last message away
+    cdef inline int after_messages(self) except -1:              # called last where the last message may leave
         if self.pending.slots > SPARE and not self.busy and self.size() == 0:
             self.shed()
         return 0
@@ -86,7 +86,7 @@ cdef class QueueState:
     # Selectors
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1
     cdef int put_question(self, object selector, object body) except -1
-    cdef inline int refuse_while_asked(self) except -1:          # first in all that changes a queue
+    cdef inline int refuse_while_asked(self) except -1:          # called first in every change of a queue
         if self.busy:
             self.refuse_call()
         return 0
@@ -100,9 +100,9 @@ cdef class QueueState:
     cdef int32_t message_of(self, int64_t handle) except -1
     cdef object handle_of(self, int32_t message)
     cdef object object_of(self, int32_t message)
-    cdef object seen_as(self, int32_t message)                   # what selectors are asked about: as it is now
+    cdef object seen_as(self, int32_t message)                   # what selectors evaluate: current values
     cdef int count_redelivery(self, int32_t message) except -1
-    cdef inline void arrive(self, int32_t message) noexcept:      # it is numbered, and asks for a wakeup
+    cdef inline void arrive(self, int32_t message) noexcept:      # numbers it and asks for a wakeup
         self.pending.at[message].sequence = self.next_sequence
         self.next_sequence += 1
         self.totals.enqueues += 1

@@ -1,4 +1,4 @@
-"""What a queue has: its settings, its consumers, its messages; see queue_state.pxd."""
+"""The state of a queue: settings, consumers, messages; see queue_state.pxd."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ from pyengine._engine.message.message cimport Message as JmsMessage
 from pyengine.errors import IllegalStateError, InvalidTopologyError
 
 cdef int64_t FEW = 256               # number of names below which unused ones are not looked for
-cdef int FAILURES_KEPT = 10_000      # a caller that never asks must not fill the memory
+cdef int FAILURES_KEPT = 10_000      # bounds the memory if the caller never asks
 
 
 def whole_number(str field, object value, object low, object high):
@@ -136,7 +136,7 @@ cdef class QueueState:
     cdef int shed(self) except -1:
         cdef int32_t slot
         for slot in range(self.consumers.slots):
-            if self.consumers.at[slot].held.count:      # taken off the queue, and not acknowledged yet
+            if self.consumers.at[slot].held.count:      # removed, and not acknowledged yet
                 return 0
         self.pending.shed()
         return self.forget_names()
@@ -293,7 +293,7 @@ cdef class QueueState:
             selector, connection = self.consumers.questions[self.consumers.at[slot].predicate]
             if selector is None or (connection >= 0 and connection == it.connection):
                 continue
-            self.rounds_due += 1          # should it be interrupted, the round is still to be made
+            self.rounds_due += 1          # if it is interrupted, the round is still due
             outcome = self.put_question(selector, self.seen_as(message))
             self.rounds_due -= 1
             if outcome == RAISED:
@@ -335,7 +335,7 @@ cdef class QueueState:
         return <object> self.pending.at[message].body if self.pending.at[message].body != NULL else None
 
     cdef object seen_as(self, int32_t message):
-        # The object itself as long as it says the same; the object sent is the caller's and is never changed here.
+        # The object itself if its values are current; the sent object belongs to the caller and is not changed.
         cdef Message* it = &self.pending.at[message]
         cdef object body = <object> it.body if it.body != NULL else None
         cdef JmsMessage copy
@@ -370,7 +370,7 @@ cdef class QueueState:
             self.in_flight -= 1
             self.count_gone(slot)
         else:
-            self.consumers.at[slot].dequeued += 1      # what was taken off is counted already
+            self.consumers.at[slot].dequeued += 1      # removed messages are counted already
         self.pending.discard(message)
         return 0
 

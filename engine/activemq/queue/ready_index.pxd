@@ -1,9 +1,8 @@
-"""ready_index: the buckets of waiting messages that can be taken, or cannot, at the same moment, and which one comes
-next.
+"""ready_index: buckets of waiting messages that become takeable together, and a heap that finds the next one.
 
 A *bucket* holds waiting messages in order (see pending_messages.pxd) and lies in a *lane*: the owner's lane if its
-group has an owner who matches, else the lane of its match class, or in none. Lanes that may be takeable lie in the
-ready heap; the others are passed over until ``wake``.
+group has an owner that matches, otherwise the lane of its match class, or none. Lanes that may be takeable lie in the
+ready heap; the others are skipped until ``wake``.
 
 Invariants: lane and ready heaps are ordered by the position of ``current``; a lane in neither the ready heap nor the
 ``blocked`` list is empty, or an owner's lane whose owner is not open.
@@ -20,13 +19,13 @@ cdef struct Bucket:
     int32_t key                  # group key, -1 none
     int32_t head
     int32_t tail
-    int32_t current              # -1: a round went past all of it
+    int32_t current              # -1: the round has passed all of it
     int32_t count
-    int32_t lane                 # -1 parked or past
+    int32_t lane                 # -1 parked or passed
     int32_t place                # in the lane's heap
     int32_t previous             # among the buckets of the group
     int32_t next
-    uint8_t late                 # a round went past its head
+    uint8_t late                 # the round has passed its head
 
 
 cdef struct Lane:

@@ -1,7 +1,7 @@
-"""rounds: what a wakeup does to a queue. ``now`` (ms) is an argument.
+"""rounds: the dispatch rounds of a queue. ``now`` (ms) is an argument.
 
 An event changes the state and asks for wakeups (``rounds_due``); ``round`` pages messages in and dispatches those that
-can be dispatched, once (spec activemq 2.2). The dispatches stand in ``out`` until the caller takes it.
+can be dispatched, once (spec activemq 2.2). The dispatches stand in ``out`` until the caller takes them.
 
 Invariants: after a round no consumer can take a waiting message, except those that became takeable behind the round's
 position and those that it paged in while others waited: the next round finds both. A round that is interrupted, by a
@@ -24,8 +24,8 @@ cdef struct Handout:
 
 
 cdef class Rounds(QueueState):
-    cdef bint echo                   # a round asked for one itself: when none is due any more, one more is made
-    cdef bint extra                  # this round was not asked for; the first wakeup it asks for is its own
+    cdef bint echo                   # a round asked for another one: when no other is due, one more runs
+    cdef bint extra                  # this round was not requested; the first wakeup that it asks for is its own
     cdef bint stirred                # the last round changed something
     cdef list browsers               # slots of browsers whose pass is not over
     cdef dict browsed                # slot -> page-in numbers seen
@@ -38,8 +38,8 @@ cdef class Rounds(QueueState):
     cdef int32_t* fresh              # paged in by this round, not tried yet
     cdef int32_t fresh_room
     cdef int64_t fresh_size
-    cdef int64_t placed              # so many of ``fresh`` have been given away, or wait
-    cdef public int64_t behind       # persistent messages that come after those here, and that ``read_on`` brings
+    cdef int64_t placed              # number of ``fresh`` that were dispatched or wait
+    cdef public int64_t behind       # persistent messages after those here, which ``read_on`` brings
     cdef bint told                   # nothing can move any more, and held messages were reported (batches)
 
     cdef inline int begin_handing_out(self) except -1:
@@ -48,9 +48,9 @@ cdef class Rounds(QueueState):
             self.keep_handouts()
         return 0
 
-    cdef int keep_handouts(self) except -1                       # of an interrupted call, as far as they still hold
+    cdef int keep_handouts(self) except -1                       # of an interrupted call, if still valid
     cdef int start_over(self) except -1                          # as constructed, with its consumers
-    cdef bint at_rest(self) noexcept                             # as long as no consumer joins, leaves or acknowledges
+    cdef bint at_rest(self) noexcept                             # until a consumer joins, leaves or acknowledges
     cdef int ask_again(self) except -1
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
     cdef int strand_page(self, int64_t start, int64_t fresh) except -1
@@ -63,14 +63,14 @@ cdef class Rounds(QueueState):
 
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1
-    cdef int64_t serve(self, int64_t wanted, int64_t now) except -1     # page in so many; those and what waits goes out
-    cdef int keep_page(self) except -1                           # what an interrupted round has paged in waits
+    cdef int64_t serve(self, int64_t wanted, int64_t now) except -1     # page in, then dispatch these and waiting ones
+    cdef int keep_page(self) except -1                           # the page of an interrupted round waits
     cdef int look_for_expired(self, int64_t now, int64_t limit) except -1
     cdef bint looks_further(self, int64_t limit) noexcept        # a look would page in
     cdef list paged_in(self)
     cdef bint delayed(self, int64_t now) except -1
-    cdef int read_on(self) except -1                             # when no persistent message here is left to page in
-    cdef void sort(self, int64_t fresh) noexcept                 # what was paged in with prioritized_messages
+    cdef int read_on(self) except -1                             # when no persistent message is left here to page in
+    cdef void sort(self, int64_t fresh) noexcept                 # the page, with prioritized_messages
     cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
     cdef bint bypasses(self, int32_t message) noexcept           # when idle: a consumer takes it; others stay
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1

@@ -78,7 +78,7 @@ cdef class Rounds(QueueState):
                 or self.lazy_dispatch and self.consumers.free_slots() <= 0)
 
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
-        # A round that changed nothing leaves nothing to change for the other rounds asked for.
+        # After a round without a change the other requested rounds change nothing.
         self.refuse_while_asked()
         while (self.rounds_due > 0 or self.echo) and limit != 0:
             limit -= limit > 0
@@ -179,7 +179,7 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1:
-        # Into ``fresh``, and how many; what has expired leaves instead.
+        # Page in to ``fresh`` and return the number; expired messages leave instead.
         cdef int64_t taken = 0
         cdef int32_t message
         cdef int32_t* larger
@@ -193,10 +193,10 @@ cdef class Rounds(QueueState):
         while taken < wanted:
             if self.behind and not self.pending.has_unread() and not self.pending.serves(0):
                 if len(self.removed) >= EXPIRED_AT_ONCE:
-                    self.rounds_due += not self.extra      # this one, once more
+                    self.rounds_due += not self.extra      # this round again
                     self.echo |= self.extra
                     break
-                self.rounds_due += 1      # should it be interrupted, the round is still to be made
+                self.rounds_due += 1      # if it is interrupted, the round is still due
                 self.read_on()
                 self.rounds_due -= 1
             message = self.pending.page_in()
@@ -261,7 +261,7 @@ cdef class Rounds(QueueState):
         cdef int level
         for level in range(10):
             start_chain(&levels[level])
-        for index in range(fresh):                    # they lie in no chain now
+        for index in range(fresh):                    # they are in no chain now
             message = self.fresh[index]
             self.pending.link(&levels[9 - self.pending.at[message].priority], message)
         index = 0
@@ -309,7 +309,7 @@ cdef class Rounds(QueueState):
         self.pending.page_alone(message)
         self.groups.now.round += 1
         self.groups.now.position = 0
-        if behind:                                    # paged in behind the others, it is the next round's
+        if behind:                                    # paged in after the others, it waits for the next round
             self.pending.go_behind(message, self.pending.tier(message, False))
             self.ask_again()
             self.open_round()
@@ -324,7 +324,7 @@ cdef class Rounds(QueueState):
             self.count_dispatch(slot)
             self.take_turns(slot, self.pending.at[message].group >= 0)
             self.count_gone(slot)
-            self.open_round()                         # that the acknowledgement asks for: nothing is left
+            self.open_round()                         # requested by the acknowledgement; nothing is left to dispatch
             self.groups.now.round += behind
             self.pending.at[message].consumer = slot
             self.pending.at[message].group_first = 0
@@ -414,7 +414,7 @@ cdef class Rounds(QueueState):
         return 1
 
     cdef int strand_page(self, int64_t start, int64_t fresh) except -1:
-        # The broker's round ends where a selector raises, and what it had paged in is in no list of its any more.
+        # The broker's round ends when a selector raises, and its page is in no list any more.
         cdef int64_t index
         for index in range(start, fresh):
             self.pending.at[self.fresh[index]].whereabouts = STRANDED
@@ -469,7 +469,7 @@ cdef class Rounds(QueueState):
         return -1
 
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1:
-        # The subscription takes it (an expired one it drops), then the consumer goes to the end of the list.
+        # The subscription takes it (and drops an expired one), then the consumer moves to the end of the list.
         cdef Message* it = &self.pending.at[message]
         cdef bint grouped = it.group >= 0, expired = 0 < it.expiration < now
         self.stirred = True
