@@ -14,16 +14,16 @@ cdef class MessageDispatch:
     cdef readonly object consumer_id
     cdef readonly object destination
     cdef readonly int redelivery_counter
-    cdef Message source                       # what the client goes by; None: nothing came (see ``message``)
-    cdef Message own                          # the consumer's copy; None: not made; ``source`` if that is its own
-    cdef int counter                          # redeliveries as the client counts; this and the next two for a copy
+    cdef Message source                       # the message that the client reads; None: no message (see ``message``)
+    cdef Message own                          # the consumer's copy; None: not made yet; may be ``source`` itself
+    cdef int counter                          # redeliveries by the client's count; set on a copy, as the next two
     cdef bint group_first
     cdef int64_t out_time
-    cdef object consumer                      # whose listener has it, or None: the collector looks at no dispatch
-    cdef object cause                         # text of what the listener raised, or None
+    cdef object consumer                      # whose listener has it, or None (no_gc: cleared after use)
+    cdef object cause                         # text of the listener's exception, or None
 
     cdef Message take(self)                   # the consumer's copy
-    cdef int renew(self) except -1            # a redelivery was counted: what the user did to it is not seen again
+    cdef int renew(self) except -1            # after a redelivery: drop the copy with the user's changes
 
 
 cdef class Backlog:
@@ -41,7 +41,7 @@ cdef class Channel:
     cdef object list_of(self, MessageDispatch dispatch)
     cdef int enqueue(self, MessageDispatch dispatch) except -1
     cdef int enqueue_first(self, MessageDispatch dispatch) except -1
-    cdef MessageDispatch dequeue(self)             # None: nothing there, or it does not run
+    cdef MessageDispatch dequeue(self)             # None: empty, or not running
     cdef list remove_all(self)
     cdef int start(self) except -1
     cdef int stop(self) except -1

@@ -10,7 +10,7 @@ cimport cython
 cdef class MessageDispatch:
     """One message for one consumer.
 
-    consumer_id: see ConsumerInfo. destination: where the consumer took it from (of a wildcard consumer: the real one).
+    consumer_id: see ConsumerInfo. destination: the queue or topic it came from, also for a wildcard consumer.
     message: the consumer's own copy; None is the answer to a pull that found nothing, or the end of a browse.
     redelivery_counter: the broker's.
     """
@@ -53,7 +53,7 @@ cdef class MessageDispatch:
 
 
 cdef class Backlog:
-    """How much waits in several channels together."""
+    """Number of messages that wait in several channels together."""
 
     def __reduce__(self):
         raise TypeError("a backlog belongs to its channels and cannot be pickled")
@@ -62,7 +62,7 @@ cdef class Backlog:
 cdef class Channel:
     """First in, first out; or ten such lists, the highest priority first (SimplePriorityMessageDispatchChannel).
 
-    backlog: where what waits here is counted too.
+    backlog: counts the messages of this channel as well.
     """
 
     def __cinit__(self, bint prioritized, Backlog backlog not None):

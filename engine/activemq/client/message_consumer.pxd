@@ -1,7 +1,7 @@
-"""message_consumer: one consumer of a client: what it was given, what its user has, and what it tells the broker when.
+"""message_consumer: one consumer of a client: waiting and delivered messages, and its acknowledgements.
 
-Invariants: ``delivered`` holds messages in the order in which the user got them; none of them is in ``waiting``; of a
-consumer that acknowledges in batches (dups-ok on a topic) nothing is in ``delivered``.
+Invariants: ``delivered`` holds messages in delivery order; none of them is in ``waiting``; it is empty for a consumer
+that acknowledges in batches (dups-ok on a topic).
 """
 
 from libc.stdint cimport int64_t
@@ -13,7 +13,7 @@ from pyengine._engine.activemq.client.redelivery_policy cimport RedeliveryPolicy
 
 
 cpdef enum Offer:
-    KEPT = 0                    # it waits, or was dealt with
+    KEPT = 0                    # it waits, or needs no action
     LISTEN = 1                  # call the listener now; then ``listened`` or ``failed`` reports the outcome
     QUEUED = 2                  # it waits for the session's task (only SessionState.arrive)
 
@@ -23,7 +23,7 @@ cdef class Consumption:
     cdef readonly object consumer_id
     cdef readonly object destination
     cdef public object owner
-    cdef public object listener               # what its user gave, or None
+    cdef public object listener               # the user's callback, or None
     cdef public object available              # called when a message arrives for a consumer without a listener, or None
     cdef public int prefetch
     cdef readonly bint topic
@@ -31,7 +31,7 @@ cdef class Consumption:
     cdef readonly bint durable
     cdef readonly bint listening
     cdef readonly bint started
-    cdef readonly bint ended                  # a browse has shown everything, or a pull found nothing
+    cdef readonly bint ended                  # a browse is complete, or a pull found no message
     cdef readonly RedeliveryPolicy redelivery_policy
     cdef readonly bint optimize_acknowledge
     cdef int64_t optimize_acknowledge_time_out

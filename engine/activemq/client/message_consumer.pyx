@@ -38,7 +38,7 @@ cdef int check_no_listener(Exchange session) except -1:
 cdef class Consumption:
     """One consumer as its client counts (org.apache.activemq.ActiveMQMessageConsumer, spec activemq 2.4, 2.11-2.14).
 
-    session: what it shares with the other consumers of its session. prefetch, topic, browser, durable: of the
+    session: the state shared by the consumers of its session. prefetch, topic, browser, durable: of the
     subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a
     redelivery follows from the message's counter, not from the consumer's last delay, and the broker is notified of the
     first too. owner: the public consumer, not read here. now: ms since 1970, as in every method that has it.
@@ -80,7 +80,7 @@ cdef class Consumption:
     cdef bint exceeded(self, MessageDispatch dispatch) except -1:
         if self.session.mode != AcknowledgeMode.SESSION_TRANSACTED or not self.redelivery_policy.pre_dispatch_check:
             return False
-        # The broker's redelivery plugin marks what it sends again, however often that was.
+        # The broker's redelivery plugin marks the messages that it sends again.
         return (self.redelivery_policy.exhausted(dispatch.redelivery_counter)
                 and not dispatch.source.property_exists("redeliveryDelay"))
 
@@ -193,7 +193,7 @@ cdef class Consumption:
         return 0
 
     cdef int acknowledge(self) except -1:
-        """Acknowledge everything delivered so far: the user's word, or the end of a transaction."""
+        """Acknowledge everything delivered so far: on the user's call, or at the end of a transaction."""
         if not self.delivered:
             return 0
         if self.session.mode == AcknowledgeMode.SESSION_TRANSACTED:
@@ -211,7 +211,7 @@ cdef class Consumption:
         self.delivered.pop(dispatch, None)
 
     def deliver_acks(self):
-        """Say what was held back: before a close, and every optimizedAckScheduledAckInterval."""
+        """Send the acknowledgement that is held back: before a close, and every optimizedAckScheduledAckInterval."""
         if self.acknowledges_each and self.delivered:
             self.say_all(STANDARD, None, "")
             self.delivered.clear()
@@ -219,10 +219,10 @@ cdef class Consumption:
         elif self.pending and (self.acknowledges_each or self.pending_kind is STANDARD):
             self.say_pending()
 
-    # Messages that come
+    # Arriving messages
 
     cpdef Offer offer(self, MessageDispatch dispatch, int64_t now) except? <Offer>-1:
-        """A message has reached the consumer. LISTEN: give it to the listener, then call SessionState.listened or
+        """A message has arrived. LISTEN: call the listener, then SessionState.listened or
         ``failed``."""
         if self.waiting.closed:
             return Offer.KEPT
@@ -246,8 +246,8 @@ cdef class Consumption:
         return Offer.KEPT
 
     def receive(self, int64_t now):
-        """The next message for a caller that asks for one, or None: nothing waits, or (``ended``) nothing will come, or
-        it is closed. Raises IllegalStateError where a listener is set in the session."""
+        """The next message, or None: no message waits, or (``ended``) none will come, or the consumer is closed. Raises
+        IllegalStateError if a listener is set in the session."""
         cdef MessageDispatch dispatch
         check_no_listener(self.session)
         while True:
@@ -290,8 +290,8 @@ cdef class Consumption:
         return found
 
     def give(self, MessageDispatch dispatch not None, object acknowledge):
-        """The message as its user gets it; what the user changes is not seen by a redelivery. acknowledge: what
-        Message.acknowledge calls, or None."""
+        """The message for the user; changes by the user do not reach a redelivery. acknowledge: the callback of
+        Message.acknowledge, or None."""
         return self.handed(dispatch, acknowledge)
 
     cdef Message handed(self, MessageDispatch dispatch, object acknowledge):
@@ -299,7 +299,7 @@ cdef class Consumption:
         if acknowledge is None and dispatch.source is not dispatch.own:
             return dispatch.take()            # a redelivered message is copied again
         if self.acknowledges_each and not self.optimize_acknowledge and dispatch not in self.delivered:
-            return dispatch.take()            # acknowledged: it does not come again
+            return dispatch.take()            # acknowledged: it is not redelivered
         message = Message.__new__(Message)
         dispatch.take().copy_into(message)
         message._acknowledge = acknowledge
@@ -317,7 +317,7 @@ cdef class Consumption:
         return self.prefetch == 0 and not self.waiting.size
 
     def failed(self, MessageDispatch dispatch not None, int64_t now, object cause, object chance=None):
-        """The listener has raised; cause: what, as text. chance: see ``rollback``."""
+        """The listener has raised; cause: its text. chance: see ``rollback``."""
         dispatch.cause = cause
         dispatch.consumer = None
         if (self.acknowledges_each or self.acknowledges_batch
@@ -356,7 +356,7 @@ cdef class Consumption:
         cdef list dispatches
         self.registered = False
         if self.optimize_acknowledge and not self.browser:
-            # As many as this loop of the real client takes, whose bound shrinks while it runs.
+            # The real client's loop takes this number: its bound shrinks while it runs.
             while index < len(self.delivered) and index < self.optimized_count:
                 dispatch = first_of(self.delivered)
                 del self.delivered[dispatch]
@@ -420,14 +420,14 @@ cdef class Consumption:
             self.waiting.start()
 
     cdef int redispatch(self) except -1:
-        """Hand what waits to the session again, in front of everything: the last one first."""
+        """Return the waiting messages to the front of the session, the last one first."""
         for dispatch in reversed(self.waiting.remove_all()):
             self.session.queue.enqueue_first(dispatch)
         return 0
 
     cdef int turn(self, int64_t now) except -1:
-        """The same in a session without a thread, which hands each back before it is handed the next one: the last one
-        comes first then, and behind it what the session had."""
+        """The same in a session without a thread, which returns each one before it takes the next: the last one comes
+        first, then the session's other messages."""
         cdef MessageDispatch dispatch
         cdef list waiting = self.waiting.remove_all()
         waiting.reverse()
@@ -442,7 +442,7 @@ cdef class Consumption:
     # Life
 
     def listen(self, bint listening):
-        """A listener is set or taken away. Raises JMSError for a consumer without prefetch."""
+        """A listener is set or removed. Raises JMSError for a consumer without prefetch."""
         if self.prefetch == 0:
             raise JMSError("Illegal prefetch size of zero. This setting is not supported for asynchronous consumers "
                            "please set a value of at least 1")
@@ -452,18 +452,18 @@ cdef class Consumption:
             self.redispatch()
 
     def start(self):
-        """Messages may be taken."""
+        """Start: messages may be taken."""
         if not self.waiting.closed:
             self.started = True
             self.waiting.start()
 
     def stop(self):
-        """No message is taken until ``start``."""
+        """Stop: no message is taken until ``start``."""
         self.started = False
         self.waiting.stop()
 
     def close(self):
-        """Leave; while the user has messages of an open transaction, only when that ends. True: it has left."""
+        """Close; with delivered messages of an open transaction only when that ends. True: it is closed."""
         if self.waiting.closed:
             return True
         if self.delivered and self.session.transaction is not None:
@@ -496,12 +496,12 @@ cdef class Consumption:
 
     @property
     def closed(self):
-        """Whether it was closed: no message comes, none is taken."""
+        """Whether it is closed."""
         return self.waiting.closed
 
     @property
     def waiting_messages(self):
-        """Messages that came and were not taken."""
+        """Number of messages that arrived and were not taken."""
         return self.waiting.size
 
     @property

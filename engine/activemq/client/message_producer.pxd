@@ -1,8 +1,7 @@
-"""message_producer: what a producer puts on its messages before they are sent (ActiveMQMessageProducer,
-ActiveMQSession.send).
+"""message_producer: the headers that a producer sets on its messages (ActiveMQMessageProducer, ActiveMQSession.send).
 
 Invariants: ``sent`` is the sequence number of the last message's id; priority is 0 to 9; time_to_live is not negative;
-``destination`` and ``hidden`` are what a message's destination becomes where ``given`` is said.
+``destination`` and ``hidden`` are the message's destination for the argument ``given``.
 """
 
 from libc.stdint cimport int64_t
@@ -19,7 +18,7 @@ cdef class Outgoing:
     cdef public bint timestamps
     cdef public bint copies
     cdef readonly bint keeps_untimed
-    cdef str given                            # where the last message was sent, None: nowhere yet
+    cdef str given                            # destination of the last message, None: none yet
     cdef object destination
     cdef int hidden
 

@@ -10,11 +10,11 @@ from pyengine.errors import InvalidMessageError
 
 
 cdef class Outgoing:
-    """The settings of one producer and the headers they make.
+    """The settings of one producer, and its headers.
 
-    timestamps: messages carry the time they were sent. copies: what is sent is a copy of the user's message.
-    keeps_untimed: False as since 5.18: a message without a time of its own has none, and expires all the same; True: it
-    keeps the time it had, and does not expire.
+    timestamps: messages get the time of the send. copies: a copy of the user's message is sent. keeps_untimed, without
+    timestamps: False as since 5.18: a message loses its timestamp and expires by its time to live; True: it keeps its
+    timestamp and does not expire.
     """
 
     def __cinit__(self, str producer_id, *, bint timestamps=True, bint copies=True, bint keeps_untimed=False):
@@ -43,7 +43,7 @@ cdef class Outgoing:
         return mode == "PERSISTENT"
 
     cdef int address(self, Message message, str destination) except -1:
-        # Most messages go where the last one went.
+        # Most messages have the destination of the last one.
         if destination != self.given:
             self.destination = destination_text(destination, "destination")
             self.hidden = <int> hidden_prefix(self.destination)
@@ -90,7 +90,7 @@ cdef class Outgoing:
         else:
             message._expiration = 0
         message._redelivery_counter = 0
-        message._producer_transaction_id = None       # the broker knows of one
+        message._producer_transaction_id = None       # only the broker sets one
         message._message_id = f"{self.producer_id}:{self.sent}"
         self.address(message, destination)
         message._broker_path = message._broker_path_text = None
@@ -101,7 +101,7 @@ cdef class Outgoing:
         return sent
 
     def prepare_all(self, given, str destination, int64_t now, list prepared not None):
-        """``prepare`` for many, appended to ``prepared``: what comes before one that raises is there."""
+        """``prepare`` for many, appended to ``prepared``: those before one that raises are there."""
         for one in given:
             prepared.append(self.compose(one, destination, now, self.time_to_live, self.persistent, self.priority))
 

@@ -11,12 +11,12 @@ from pyengine.errors import InvalidTopologyError, UnknownNameError, did_you_mean
 
 
 cdef object in_milliseconds(object delay):
-    # A delay that may be a timedelta, in ms; anything else as it is.
+    # A timedelta in ms; other objects unchanged.
     return whole_milliseconds(delay) if isinstance(delay, timedelta) else delay
 
 
 cdef int64_t long_of(double delay) noexcept:
-    """As Java converts it: cut, and a larger one is the largest long; C has no answer for that."""
+    """Java's conversion to long: truncated, and saturated at the largest long, which C leaves undefined."""
     return <int64_t> delay if delay < 9223372036854775808.0 else INT64_MAX
 
 
@@ -24,9 +24,9 @@ cdef class RedeliveryPolicy:
     """When a message is delivered again, and when it is given up.
 
     Delays are ms, or a timedelta. maximum_redeliveries -1 is without limit; maximum_redelivery_delay -1 is without
-    cap, and caps the back-off product only. The back-off starts from the delay before: it applies when that is
-    above 0 and the multiplier above 1. pre_dispatch_check: a transacted consumer refuses a message that was
-    redelivered too often before it came.
+    cap, and caps the back-off product only. The back-off multiplies the previous delay if that is above 0 and the
+    multiplier above 1. pre_dispatch_check: a transacted consumer refuses a message on arrival if it was redelivered too
+    often.
     """
 
     def __cinit__(self, *, object maximum_redeliveries=6, object initial_redelivery_delay=1000,
@@ -64,7 +64,8 @@ cdef class RedeliveryPolicy:
 
     cpdef int64_t next_delay(self, int64_t previous, double chance=0.5) except? -1:
         """Delay after ``previous``. chance: 0 <= chance < 1, the caller's random number for collision avoidance; 0.5
-        adds nothing, below and above it the delay shrinks and grows by up to ``collision_avoidance_percent``."""
+        changes nothing, a smaller or larger one shrinks or extends the delay by up to
+        ``collision_avoidance_percent``."""
         cdef int64_t delay = self.redelivery_delay
         cdef double product
         if not 0 <= chance < 1:
@@ -92,7 +93,7 @@ cdef class RedeliveryPolicy:
         return self.maximum_redeliveries != -1 and redeliveries > self.maximum_redeliveries
 
     cdef str text(self):
-        # As the real class writes itself into the cause of a dead letter.
+        # The text of the real class, which is part of the cause of a dead letter.
         fields = (
             ("destination", "null"), ("collisionAvoidanceFactor", self.collision_avoidance_percent * 0.01),
             ("maximumRedeliveries", self.maximum_redeliveries),

@@ -1,5 +1,4 @@
-"""session_commands: what the consumers of one session share: the open transaction and the commands that wait to be
-sent.
+"""session_commands: the shared state of a session's consumers: the open transaction and the commands to send.
 
 Invariants: ``commands`` are in the order in which they must be carried out; ``synchronizations`` is empty outside a
 transaction.
@@ -55,8 +54,8 @@ cdef class Exchange:
     cdef int64_t number
     cdef list commands
     cdef list synchronizations                # (Consumption, whether to close it) in the order in which they joined
-    cdef Backlog backlog                      # what waits at its consumers
-    cdef Channel queue                        # what arrived for listeners and was not offered to them yet
+    cdef Backlog backlog                      # messages that wait at its consumers
+    cdef Channel queue                        # messages for listeners that were not offered to them yet
     cdef int listeners                        # consumers with a listener
 
     cdef int begin(self) except -1

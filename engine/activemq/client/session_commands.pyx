@@ -10,7 +10,7 @@ from pyengine._engine.activemq.client.dispatch_channel cimport Backlog, Channel
 cdef class MessageAck:
     """An acknowledgement of messages: ``message_count`` of them, first to last in dispatch order.
 
-    kind: see AckKind. first_message_id: None where the client names only the last. transaction_id: the transaction it
+    kind: see AckKind. first_message_id: None if the client names only the last. transaction_id: the transaction it
     belongs to, or None. poison_cause: text that goes into the dead letter's ``dlqDeliveryFailureCause``.
     """
 
@@ -44,7 +44,7 @@ cdef class Begin:
 
 
 cdef class Pull:
-    """A consumer without prefetch asks for another message in place of one it could not give to its user."""
+    """A consumer without prefetch pulls again in place of a message that it could not deliver."""
 
     def __cinit__(self, object consumer):
         self.consumer = consumer

@@ -13,7 +13,7 @@ from pyengine._engine.activemq.client.session_commands cimport Exchange
 cdef class SessionState(Exchange):
     cdef dict consumers                       # consumer id -> Consumption
     cdef readonly bint asynchronous           # it has a task of its own
-    cdef Channel late                         # without one: what came while something before it was to be delivered
+    cdef Channel late                         # without one: messages that arrived while earlier ones were not delivered
     cdef readonly bint started
     cdef readonly bint closed
 

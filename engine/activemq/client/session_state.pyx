@@ -6,14 +6,14 @@ from pyengine._engine.activemq.client.session_commands cimport AcknowledgeMode, 
 
 from pyengine.errors import IllegalStateError
 
-cdef tuple OFFERS = (Offer.KEPT, Offer.LISTEN, Offer.QUEUED)      # made once: an enum's member costs a search
+cdef tuple OFFERS = (Offer.KEPT, Offer.LISTEN, Offer.QUEUED)      # looked up once: access to an enum's member is slow
 
 
 cdef class SessionState(Exchange):
     """The consumers of one session (org.apache.activemq.ActiveMQSession and its executor).
 
-    mode, prefix, prioritized: see Exchange. asynchronous: what comes for listeners waits for the session's own
-    task (alwaysSessionAsync); else it is offered to them at once.
+    mode, prefix, prioritized: see Exchange. asynchronous: messages for listeners wait for the session's own task
+    (alwaysSessionAsync); otherwise they are offered at once.
     """
 
     def __cinit__(self, mode, prefix, *, bint asynchronous=True, **unused):
@@ -26,11 +26,11 @@ cdef class SessionState(Exchange):
         self.consumers[consumer.consumer_id] = consumer
 
     def discard(self, Consumption consumer not None):
-        """A consumer that could not be registered with the broker."""
+        """Remove a consumer that the broker refused."""
         self.consumers.pop(consumer.consumer_id, None)
 
     def arrive(self, MessageDispatch dispatch not None, int64_t now, bint later=False):
-        """A message came. LISTEN: give it to the listener; QUEUED: ``step`` will; KEPT: see Offer. later: a listener of
+        """A message arrived. LISTEN: call the listener; QUEUED: ``step`` will; KEPT: see Offer. later: a listener of
         the session is at work, so that no other one is offered anything."""
         return OFFERS[<int> self.offered(dispatch, now, later)]
 
@@ -61,7 +61,7 @@ cdef class SessionState(Exchange):
         return offer
 
     def arrive_for_listeners(self, list dispatches not None):
-        """Many came: take from the front those that wait for the session's task; return how many these are."""
+        """Many arrived: take from the front those that wait for the session's task; return their number."""
         cdef Consumption consumer
         cdef MessageDispatch dispatch
         cdef Py_ssize_t count = 0
@@ -99,7 +99,7 @@ cdef class SessionState(Exchange):
 
     @property
     def has_work(self):
-        """Whether ``step`` may find something."""
+        """Whether ``step`` may find a message."""
         return self.waits()
 
     cdef bint waits(self):
@@ -140,7 +140,8 @@ cdef class SessionState(Exchange):
             raise IllegalStateError("Not a transacted session")
 
     def start(self):
-        """Messages may be delivered. In a session without a thread what waits at its consumers is delivered first, then
+        """Messages may be delivered. In a session without a thread the messages that wait at its consumers are
+        delivered first, then
         ``resume`` is called."""
         self.started = True
         for consumer in self.consumers.values():
@@ -234,7 +235,7 @@ cdef class SessionState(Exchange):
         return 0
 
     def dispose(self):
-        """Stop for good: every consumer acknowledges what its mode allows. The consumers, for ``leave``."""
+        """Close: every consumer acknowledges what its mode allows. Returns the consumers, for ``leave``."""
         cdef Consumption consumer
         if self.closed:
             return []

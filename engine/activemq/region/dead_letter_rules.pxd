@@ -1,6 +1,7 @@
-"""dead_letter_rules: whether a message that could not be consumed is moved, and where to; or sent once more.
+"""dead_letter_rules: whether and to which destination a message that could not be consumed is moved, or its delay until
+it is sent again.
 
-Invariants: an audit knows every id that was asked about, also those that another check refused; there are at most
+Invariants: an audit records every id that was checked, also those that another check refused; there are at most
 DESTINATIONS audits of one strategy.
 """
 

@@ -6,7 +6,7 @@ cdef int DESTINATIONS = 10_000      # whose audits an individual strategy keeps
 
 
 cdef tuple audited(str message_id):
-    # An id without a number is a producer of its own.
+    # An id without a number counts as a producer of its own.
     producer, number = producer_and_number(message_id)
     return (message_id, 0) if producer is None else (producer, number)
 
@@ -51,9 +51,9 @@ cdef class DeadLetterRule:
         """Where the message goes, as ``queue://NAME``, or None: it is dropped.
 
         destination: the qualified name of the queue or topic it was on. carries: the destination the message itself
-        names (None: the same): a dead letter never goes to where it came from, and it is the kind of the message's
-        destination that decides which prefix counts. subscription: key of the durable subscription it failed at, if the
-        name shall contain it.
+        names (None: the same): a dead letter never goes to its own queue, and the kind of the message's destination
+        decides which prefix applies. subscription: key of the durable subscription it failed at, if the name must
+        contain it.
         """
         cdef bint known = False
         cdef str target
@@ -79,7 +79,7 @@ cdef class DeadLetterRule:
         return None if target == carries else target
 
     def forgive(self, str message_id not None, str destination not None):
-        """As if the audit had not seen the message, which came from that destination."""
+        """Remove the message of that destination from the audit."""
         if self.audit is not None:
             producer, number = audited(message_id)
             self.audit_of(destination).forget(producer, number)
@@ -94,7 +94,7 @@ cdef class DeadLetterRule:
 
 
 def resend_delay(object policy not None, int redeliveries, list chances not None):
-    """The delay (ms) after which a message that was redelivered so often is sent again, or None: no more.
+    """The delay (ms) after which a message with this number of redeliveries is sent again, or None: not again.
 
     policy: a RedeliveryPolicy. chances: a random number from 0 to 1 for each further step of the back-off.
     """

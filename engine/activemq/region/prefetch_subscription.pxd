@@ -1,5 +1,5 @@
-"""prefetch_subscription: one consumer as the broker keeps it (broker.region.PrefetchSubscription): what it was handed
-and has not acknowledged, by message id, and where its dispatches go.
+"""prefetch_subscription: one consumer of the broker (broker.region.PrefetchSubscription): its unacknowledged messages
+by id, and the route of its dispatches.
 
 Invariants: ``held`` is in dispatch order; each value has the owner that dispatched it and the handle there. The
 parts of a composite get copies of one message, with one id: the first that is held stands under the id, every later one
@@ -14,7 +14,7 @@ from pyengine._engine.activemq.client.session_commands cimport MessageAck
 from pyengine._engine.message.message cimport Message
 
 
-# The collector does not look at it: a consumer that leaves forgets what it holds, and all do when the broker closes.
+# Not garbage-collected: a consumer that leaves drops what it holds, and all do when the broker closes.
 cdef class Held:
     cdef object owner
     cdef int64_t handle

@@ -14,7 +14,7 @@ from pyengine.errors import JMSError, counted
 @cython.freelist(256)
 @cython.no_gc
 cdef class Held:
-    """A message that a consumer was handed: the owner it comes from and its handle there."""
+    """A dispatched message: its owner and its handle there."""
 
 
 cdef class PrefetchSubscription:
@@ -23,8 +23,8 @@ cdef class PrefetchSubscription:
     consumer_id: see ConsumerInfo. route: what its dispatches are posted to, or None over a lost connection. browser:
     it holds nothing. queue, number: its only queue and its id there, None if it has several or browses. slow: it was
     aborted or marked so, and has not acknowledged since. last_acknowledged: ms. held:
-    ``{message id: Held}`` of what it was handed and has not acknowledged, in order; a
-    copy of a message that is there has the key (message id, owner, handle).
+    ``{message id: Held}`` of unacknowledged messages, in dispatch order; a copy of such a message has the key (message
+    id, owner, handle).
     """
 
     def __cinit__(self, *unused, **also_unused):
@@ -78,7 +78,7 @@ cdef class PrefetchSubscription:
         return self.held.pop(key)
 
     def hold(self, object message_id, object owner, int64_t handle):
-        """It was handed a message."""
+        """A message was dispatched to it."""
         self.keep(message_id, owner, handle)
 
     def find(self, object message_id, object owner):
@@ -87,18 +87,18 @@ cdef class PrefetchSubscription:
         return None if found is None else (found.owner, found.handle)
 
     def latest(self, object message_id):
-        """The last message of this id that it was handed and holds: (owner, handle), or None."""
+        """The last message of this id that it holds: (owner, handle), or None."""
         cdef object keys = self.copies.get(message_id)
         cdef Held found = self.held.get(message_id if keys is None else (<list> keys)[len(<list> keys) - 1])
         return None if found is None else (found.owner, found.handle)
 
     def release(self, object message_id, object owner):
-        """It holds the first message of this id from ``owner`` no more; return what ``find`` returned."""
+        """Drop the first message of this id from ``owner``; return what ``find`` returned."""
         cdef Held found = self.drop(message_id, owner)
         return None if found is None else (found.owner, found.handle)
 
     def forget(self):
-        """It holds nothing any more."""
+        """Drop all messages."""
         self.held.clear()
         self.copies.clear()
 
@@ -115,12 +115,12 @@ cdef class PrefetchSubscription:
         return message_id if inside else None
 
     def parts_of(self, MessageAck ack not None, int before=0):
-        """What an acknowledgement says to each owner: ``[(owner, MessageAck)]``, for messages of several of them.
+        """The part of an acknowledgement for each owner: ``[(owner, MessageAck)]``, for messages of several of them.
 
         As in the broker (PrefetchSubscription.acknowledge) one walk through all it holds, in order, finds the first
-        message and ends at the first that has the last one's id. before: so many of that id are acknowledged already,
-        in the same transaction. Raises JMSError if it holds no such messages, or if outside a transaction a STANDARD
-        acknowledgement does not count as many.
+        message and ends at the first that has the last one's id. before: the number of messages of that id that are
+        acknowledged already in the same transaction. Raises JMSError if it holds no such messages, or if outside a
+        transaction a STANDARD acknowledgement does not count as many.
         """
         cdef bint one = ack.kind == INDIVIDUAL or ack.kind == DELIVERED
         cdef bint inside = not one and ack.first_message_id is None
@@ -160,7 +160,7 @@ cdef class PrefetchSubscription:
                 for owner, first, last, number in runs]
 
     cdef MessageDispatch give(self, list posted, object destination, Message source, int redeliveries):
-        # None where nothing reaches the consumer any more.
+        # None if no dispatch reaches the consumer any more.
         cdef MessageDispatch dispatch
         if self.route is None:
             return None

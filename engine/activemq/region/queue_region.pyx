@@ -1,4 +1,4 @@
-"""What a broker decides in one step; see queue_region.pxd."""
+"""Sends and acknowledgements in one step; see queue_region.pxd."""
 
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -26,8 +26,8 @@ cdef class QueueRegion:
         raise TypeError("a region belongs to its broker and cannot be pickled")
 
     def lead(self, destination, text, target, RegionQueue queue):
-        """Messages for this very ``destination`` go to ``target``: its queue, None for another kind. text: what their
-        destination becomes."""
+        """Messages for this very ``destination`` go to ``target``: its queue, None for another kind. text: their
+        destination as text."""
         self.ways[<uintptr_t> <void*> destination] = (destination, text, target, queue)
 
     def way(self, destination):
@@ -35,8 +35,8 @@ cdef class QueueRegion:
         return self.ways.get(<uintptr_t> <void*> destination)
 
     def send(self, destination, Message message not None, connection_id, int64_t now):
-        """Put a message on its queue and make the rounds this asks for. NotImplemented: its way is not known, its queue
-        is not ``direct`` or has no consumers, or it has a time to live."""
+        """Put a message on its queue and make the rounds this asks for. NotImplemented: the destination is not known,
+        its queue is not ``direct`` or has no consumers, or it has a time to live."""
         return self.put(destination, message, connection_id, now)
 
     cdef object put(self, object destination, Message message, object connection_id, int64_t now):

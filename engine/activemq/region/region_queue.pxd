@@ -1,9 +1,8 @@
-"""region_queue: a queue of the broker's region: what Queue decides, said in the broker's terms: message ids,
-subscriptions and dispatches.
+"""region_queue: a queue of the broker's region: Queue in the broker's terms, message ids, subscriptions and dispatches.
 
 Invariants: every consumer of the queue has its subscription in ``subscriptions``, under its id, and in ``at_slot``;
-``bytes`` is the size of the messages on the queue that were not taken off; ``purged`` are handles of messages that were
-taken off while a consumer holds them.
+``bytes`` is the size of the messages on the queue that were not removed; ``purged`` are handles of messages that were
+removed while a consumer holds them.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -16,7 +15,7 @@ from pyengine._engine.activemq.queue.queue cimport Queue
 
 cdef class RegionQueue(Queue):
     cdef public object owner
-    cdef public object reader                 # called with nothing: puts messages that are ``behind`` into the queue
+    cdef public object reader                 # callback that puts messages that are ``behind`` into the queue
     cdef public object destination
     cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
     cdef list at_slot
@@ -25,7 +24,7 @@ cdef class RegionQueue(Queue):
     cdef public bint noting                      # first dispatches count, and are in ``noted``
     cdef list noted
     cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` without its body
-    cdef public int64_t max_expire_page_size    # what the look for expired messages pages in
+    cdef public int64_t max_expire_page_size    # messages that the look for expired ones pages in
     cdef public bint look_planned               # the caller knows that a look is due, or makes none
     cdef readonly int64_t bytes
 

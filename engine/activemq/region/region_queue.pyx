@@ -19,9 +19,9 @@ from pyengine.errors import IllegalStateError, JMSError
 cdef class RegionQueue(Queue):
     """One queue of a broker with its subscriptions.
 
-    owner: what stands in ``PrefetchSubscription.held`` beside a handle. destination: what dispatches carry. direct:
+    owner: the owner of a handle in ``PrefetchSubscription.held``. destination: the destination of dispatches. direct:
     only the core decides (see QueueRegion). noting: a message's first dispatch counts as a redelivery for the next
-    consumer, and is remembered (``take_noted``). max_expire_page_size: what a look for expired messages pages in.
+    consumer, and is remembered (``take_noted``). max_expire_page_size: messages that a look for expired ones pages in.
     look_planned: one is due, or there are none. The settings are Queue's.
 
     Where Queue returns deliveries this one returns dispatches, ``[(route, MessageDispatch)]`` in order: the route of
@@ -47,7 +47,7 @@ cdef class RegionQueue(Queue):
         raise TypeError("a consumer of a broker's queue comes with its subscription: call subscribe()")
 
     def snapshot(self, **settings):
-        """TypeError: what a broker's queue keeps is in its store."""
+        """TypeError: the state of a broker's queue is in its store."""
         raise TypeError("a queue of a broker has subscriptions that bytes cannot carry: its store keeps its messages")
 
     @property
@@ -63,7 +63,7 @@ cdef class RegionQueue(Queue):
 
     @property
     def cached(self):
-        """Whether a persistent message that comes is put in its place by priority at once. If not it is read from the
+        """Whether an arriving persistent message is put in its place by priority at once. If not it is read from the
         store in batches (message_slots.pxd), as in a broker that was started with messages, until none is left."""
         return self.pending.cached
 
@@ -82,7 +82,7 @@ cdef class RegionQueue(Queue):
 
     @property
     def in_flight_count(self):
-        """Messages that consumers hold, also those that were taken off the queue meanwhile (JMX InFlightCount)."""
+        """Messages that consumers hold, also those that were removed meanwhile (JMX InFlightCount)."""
         return self.in_flight + <int64_t> len(self.purged)
 
     def leave_behind(self, int64_t limit):
@@ -126,7 +126,7 @@ cdef class RegionQueue(Queue):
         return self.close(consumer, last_delivered=last_delivered, lost=lost, now=now)
 
     def put(self, Message message not None, bint wake=True):
-        """Take a message and ask for a round; wake False: as one that was there before."""
+        """Put a message on the queue and ask for a round; wake False: without one, as for a message of the store."""
         self.take_in(message)
         if not wake:
             self.rounds_due -= 1
@@ -207,7 +207,7 @@ cdef class RegionQueue(Queue):
 
     @property
     def news(self):
-        """Whether there is something to take: removed, failed, slow or noted messages or consumers, or a delay runs, or
+        """Whether there is news: removed, failed, slow or noted messages or consumers, or a delay runs, or
         a look for expired messages that is not planned would page in."""
         return self.has_news()
 
@@ -225,8 +225,8 @@ cdef class RegionQueue(Queue):
         """An acknowledgement of held messages; asks for rounds.
 
         consumer: the subscription's id here. transaction: see acknowledge. Returns the messages acknowledged; without a
-        transaction those that are gone now and were not taken off before. Raises JMSError for a message that it does
-        not hold.
+        transaction those that are gone now and were not removed before. Raises JMSError for a message that it does not
+        hold.
         """
         return self.answered(subscription, consumer, ack, now, transaction)
 
@@ -249,7 +249,7 @@ cdef class RegionQueue(Queue):
             raise JMSError(f"unmatched acknowledge: message {missing} is not held by consumer {ack.consumer_id} "
                            f"(kind {ack.kind})")
         if kind == POISON and first is not last:
-            # The broker gives up what it comes to on its way from the first one, and finds no match at the end.
+            # The broker drops messages on its way from the first one, and finds no match at the end.
             end = subscription.astray(ack)
             if end is not None:
                 last = subscription.first(end, self.owner)
@@ -277,7 +277,7 @@ cdef class RegionQueue(Queue):
         there += [True] * (len(messages) - len(there))
         self.commit(transaction)
         for place, message in enumerate(messages):
-            # What its consumer found expired, or gave up, is gone already.
+            # Messages that the consumer found expired, or gave up, are gone already.
             if there[place] or subscription.first(message.message_id or "", self.owner) is not None:
                 self.settled(subscription, message, gone)
         return gone
@@ -292,7 +292,7 @@ cdef class RegionQueue(Queue):
         return 0
 
     def take_off_message(self, handle):
-        """Take a message off the queue; return it. One that a consumer holds keeps its place there."""
+        """Remove a message from the queue and return it. One that a consumer holds keeps its place there."""
         cdef int32_t number = self.message_of(handle)
         cdef Message message = self.object_of(number)
         if self.pending.at[number].whereabouts == IN_FLIGHT:
@@ -302,7 +302,7 @@ cdef class RegionQueue(Queue):
         return message
 
     def forget(self, Message message not None):
-        """A message left by itself, expired; its bytes are free."""
+        """A message expired; its bytes are released."""
         self.bytes -= message.size_in_bytes(self.minimum_message_size)
 
     def _check(self):

@@ -1,4 +1,4 @@
-"""virtual_destinations: where a message goes that is sent to a virtual topic or to a composite queue or topic."""
+"""virtual_destinations: the destinations of a message that is sent to a virtual topic or to a composite."""
 
 
 cdef class Forwarding:

@@ -59,12 +59,12 @@ cdef bint fits(str pattern, Py_ssize_t at, str text, Py_ssize_t place) except -1
 
 
 def maps(str prefix not None, str queue not None, str postfix not None):
-    """Does MappedQueueFilter stand before a queue whose name overlaps the pattern (interceptMappedDestination)?"""
+    """Whether MappedQueueFilter intercepts a queue whose name overlaps the pattern (interceptMappedDestination)."""
     return fits(prefix + "\0" + postfix, 0, queue, 0)
 
 
 cdef int64_t compare_to(str one, str other) except? -1:
-    """String.compareTo: how far the first UTF-16 units that differ are apart, else the lengths."""
+    """String.compareTo: the difference of the first differing UTF-16 units, otherwise of the lengths."""
     ours, theirs = [memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H") for text in (one, other)]
     for a, b in zip(ours, theirs):
         if a != b:
@@ -73,7 +73,7 @@ cdef int64_t compare_to(str one, str other) except? -1:
 
 
 def lets_in(str asked not None, bint asked_is_pattern, str queue not None, bint queue_is_pattern):
-    """Does MappedQueueFilter let a consumer of ``asked``, which covers the queue, attach (addSubscription)?
+    """Whether MappedQueueFilter accepts a consumer of ``asked``, which covers the queue (addSubscription).
 
     It compares the two destinations and requires 0, or 1 for a queue that is not a pattern: a pattern that covers the
     other counts 1, any other name its distance.
@@ -82,6 +82,6 @@ def lets_in(str asked not None, bint asked_is_pattern, str queue not None, bint 
 
 
 def feeds(str prefix not None, str queue not None):
-    """Is a queue that the pattern covers really meant? Its name starts with what stands before the first ``.*``."""
+    """Whether a queue that the pattern covers is meant: its name starts with the part before the first ``.*``."""
     cdef Py_ssize_t star = prefix.find(".*")
     return star < 0 or prefix.startswith("*") or queue.startswith(prefix[:star])
