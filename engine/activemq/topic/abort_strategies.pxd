@@ -1,9 +1,9 @@
-"""abort_strategies: which slow consumers are aborted, and when (abort strategies, spec activemq 3.6).
+"""abort_strategies: which slow consumers are aborted, and when (spec activemq 3.6).
 
 Events and checks in, consumers to abort out; the caller owns the timer, the consumers and the abort. Consumers are any
 hashable.
 
-Invariants: an entry exists for each consumer that was slow at the last look; ``slow_count`` is at least 1.
+Invariants: an entry exists for each consumer that was slow at the last check; ``slow_count`` is at least 1.
 """
 
 from libc.stdint cimport int64_t

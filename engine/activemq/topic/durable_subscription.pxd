@@ -1,14 +1,14 @@
 """durable_subscription: a subscription that outlives its consumer (DurableTopicSubscription, spec activemq 3.8).
 
-What waits lies in *cursors*: one for non-persistent messages and one for each topic, in a list that turns by one each
-time the next cursor is looked for; a cursor once chosen is served until it is empty. Redelivery counts belong to the
+Waiting messages lie in *cursors*, one for non-persistent messages and one for each topic. The list of cursors rotates
+by one each time the next cursor is chosen; a chosen cursor is served until it is empty. Redelivery counts belong to the
 subscription, not to the message, and live in its references.
 
-With a pager (ledger.pxd) a cursor holds what comes up to its *frontier*, and ``behind`` counts what comes after
-it, which only the store has; a page is brought in when the next message to be served may be there. A message that comes
-before the frontier, because of its priority, is held; if that makes them too many, the last ones are left to the store
-again, except those that have a redelivery count or were acknowledged in an open transaction, and the cursor is *cut*:
-beyond its frontier there may be messages that are here.
+With a pager (ledger.pxd) a cursor holds the references up to its *frontier*, and ``behind`` counts those after it,
+which only the store has; a page is read when the next message to serve may be there. A message before the frontier,
+because of its priority, is held; if they become too many, the last ones are left to the store again, except those that
+have a redelivery count or were acknowledged in an open transaction, and the cursor is *cut*: messages beyond its
+frontier may be here.
 
 Invariants: while inactive nothing is dispatched and the extension is 0. A stored reference is to a persistent message.
 References behind a frontier that are not here are stored and not released. Without a pager nothing is behind.
@@ -23,7 +23,7 @@ from pyengine._engine.activemq.topic.subscription cimport Subscription
 cdef class Cursor:
     cdef readonly int32_t topic          # -1: the non-persistent one
     cdef Line tiers[10]                  # by priority, highest first; only the first if messages are not prioritized
-    cdef int32_t count                   # of what is here
+    cdef int32_t count                   # references that are here
     cdef int64_t behind
     cdef int rank                        # the frontier: -priority if messages are prioritized, else 0; a handle
     cdef int64_t newest
@@ -32,22 +32,22 @@ cdef class Cursor:
 
 cdef class DurableSubscription(Subscription):
     cdef readonly object subscription_name
-    cdef readonly object destination     # what it subscribed to, as its identity
+    cdef readonly object destination     # the destination it subscribed to, part of its identity
     cdef readonly bint active
     cdef readonly bint keep_active
     cdef readonly bint prioritized
-    cdef bint fresh                      # no consumer of it was there yet
+    cdef bint fresh                      # it had no consumer yet
     cdef readonly object offline_since   # ms, None while active
     cdef list cursors
     cdef Cursor transient
 
-    cdef Cursor cursor_at(self, int32_t topic)                               # -1: the transient one; None: no such one
+    cdef Cursor cursor_at(self, int32_t topic)                               # -1: the transient one; None: absent
     cdef Cursor cursor_of(self, int32_t message)
     cdef int push(self, Cursor cursor, int32_t reference, bint ahead) except -1
     cdef int take_from(self, Cursor cursor, int32_t reference) except -1
     cdef int tier_of(self, int32_t message) noexcept
     cdef int rank_of(self, int32_t message) noexcept
-    cdef bint beyond(self, Cursor cursor, int32_t message) noexcept          # its frontier
+    cdef bint beyond(self, Cursor cursor, int32_t message) noexcept          # the frontier of ``cursor``
     cdef int32_t next_of(self, Cursor cursor) except -2
     cdef Cursor next_cursor(self, Cursor current)
     cdef int page_in(self, Cursor cursor) except -1                          # at least one more

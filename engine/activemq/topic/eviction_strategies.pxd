@@ -1,4 +1,4 @@
-"""eviction_strategies: how many messages may wait for a slow topic consumer, and which of them go first.
+"""eviction_strategies: limits of the messages that wait for a slow topic consumer, and the choice of victims.
 
 A limit strategy gives a subscription its limit, once; an eviction strategy is asked with the oldest waiting messages
 and names those to discard. Both are immutable and may be shared.
@@ -25,10 +25,10 @@ cdef int64_t pending_limit(object strategy, int64_t prefetch, int64_t consumer_l
 
 
 cdef class Eviction:
-    cdef readonly int64_t high_watermark    # above so many (or the limit) expired messages are looked for first
+    cdef readonly int64_t high_watermark    # above this number (or the limit) expired messages are looked for first
     cdef readonly bint expiry_check
 
-    # Places, in ``candidates`` (message slots), of those to discard, in the order in which they go
+    # Indexes into ``candidates`` (message slots) of the victims, in the order of their discard
     cdef list choose(self, References messages, list candidates)
 
 
@@ -48,4 +48,4 @@ cdef class CustomEviction(Eviction):
     cdef readonly object strategy
 
 
-cdef object property_key(object body, str name)    # a key equal exactly where Java's values are; None: absent
+cdef object property_key(object body, str name)    # equal if and only if Java's values are; None: absent

@@ -1,6 +1,7 @@
-"""fan_out: the topics of a region, and which subscriptions a message of a topic goes to, in which order.
+"""fan_out: the topics of a region, and the subscriptions that get a message of a topic, in order.
 
-Each distinct selector is asked at most once per message. noLocal is looked at before the selector (spec activemq 3.9).
+Each distinct selector is evaluated at most once for a message. noLocal is checked before the selector (spec activemq
+3.9).
 
 Invariants: ``consumers`` of a topic are attached to it, once each; ``verdicts[q]`` is the answer of question q to the
 message for which ``asked_at[q]`` equals ``asked``.
@@ -22,7 +23,7 @@ cdef enum Serving:
     CLIENT_ID_FILTER = 5
 
 
-cdef object message_id_of(object body)       # of what was sent, or None
+cdef object message_id_of(object body)       # of the sent object, or None
 
 
 cdef class Topic:
@@ -37,15 +38,15 @@ cdef class Topic:
     cdef Recovery recovery               # None: only the retained message
     cdef int32_t retained                # message, -1 none
     cdef list consumers                  # subscriptions, in order
-    cdef list order                      # consumers as PRIORITY and PRIORITY_NETWORK serve them; None: to be made
+    cdef list order                      # consumers in the order of PRIORITY and PRIORITY_NETWORK; None: not computed
     cdef list offline                    # durable subscriptions that are not served while their consumer is away
 
 
 cdef class FanOut(Ledger):
-    cdef list topics                     # number -> Topic, None where it was removed
+    cdef list topics                     # number -> Topic, None if removed
     cdef dict subscriptions              # id -> Subscription
-    cdef list questions                  # number -> selector, None where it is free
-    cdef list askers                     # number -> how many subscriptions ask it
+    cdef list questions                  # number -> selector, None if free
+    cdef list askers                     # number -> number of its subscriptions
     cdef dict question_of                # hashable selector -> number
     cdef int8_t* verdicts
     cdef int64_t* asked_at

@@ -1,10 +1,10 @@
-"""ledger: what happens in a region of topics, as data: deliveries and events in order, and counters per topic.
+"""ledger: the deliveries and events of a region of topics, in order, and counters per topic.
 
-Without a *pager* everything that waits is here. With one the caller keeps in a store what durable subscriptions wait
-for, as STORED and RELEASED tell it, and a cursor holds the messages up to its frontier: ``pager(changes, subscription,
-topic, after, limit)`` carries out ``changes``, the newest of these events, and returns at most ``limit`` ``(handle,
-message)`` that wait for the subscription (None: for any) in the topic, in order, beyond a position: ``(-priority,
-handle)`` where messages are prioritized, else ``(0, handle)``.
+Without a *pager* all waiting messages are here. With one the caller keeps messages for durable subscriptions in a
+store, by the events STORED and RELEASED, and a cursor holds the messages up to its frontier: ``pager(changes,
+subscription, topic, after, limit)`` carries out ``changes``, the newest of these events, and returns at most ``limit``
+``(handle, message)`` that wait for the subscription (None: for any) in the topic, in order, beyond a position:
+``(-priority, handle)`` if messages are prioritized, otherwise ``(0, handle)``.
 
 Invariants: per topic ``in_flight`` is the number of messages dispatched to its subscriptions and not acknowledged,
 ``stored`` the number of messages here whose ``stored`` is not 0, and ``behind`` the sum over its cursors. Without a
@@ -18,16 +18,16 @@ from pyengine._engine.activemq.topic.message_references cimport References
 
 cpdef enum EventKind:
     SLOW = 1                    # the subscription was found slow; once for each topic it is attached to
-    DISCARDED = 2               # evicted, or expired where that counts as a discard; detail: how many it has discarded
+    DISCARDED = 2               # evicted, or expired if that counts as a discard; detail: number of its discards
     EXPIRED = 3                 # expired: on arrival (consumer None) or while it waited for the consumer
     DROPPED = 4                 # the limit is 0: dropped; the broker does not report it
-    STORED = 5                  # a durable subscription refers to a persistent message from now on
-    RELEASED = 6                # and does no longer
-    POISONED = 7                # a durable subscription's client gave it up: for the dead-letter queue
+    STORED = 5                  # a durable subscription begins to refer to a persistent message
+    RELEASED = 6                # and ends to
+    POISONED = 7                # a durable subscription's client sent a poison acknowledgement: a dead letter
     NO_CONSUMER = 8             # no subscription, or no selector matched
     REFUSED = 9                 # the recovery policy's query vetoed the message: it was not delivered
     SELECTOR_FAILED = 10        # a selector could not be evaluated; detail: the selector
-    CUT = 11                    # and, as in the broker, consumers behind that one did not get the message
+    CUT = 11                    # as in the broker, consumers behind that one did not get the message
     NOT_EVICTED = 12            # an eviction strategy named nothing, or (detail: the exception) something else
 
 
@@ -66,11 +66,11 @@ cdef class Ledger(References):
     cdef int32_t counts_room
     cdef list out
     cdef object handed              # the handle of the last delivery: a message's deliveries share it
-    cdef list given_up              # handle, body, handle.. of what the last acknowledgement or commit was about
+    cdef list given_up              # handle, body, handle.. of the last acknowledgement or commit
     cdef readonly bint expired_as_discarded
     cdef bint busy                  # user code runs inside
     cdef object pager               # or None
-    cdef int64_t page               # with a pager: how many messages a cursor holds, at least 1
+    cdef int64_t page               # with a pager: messages that a cursor holds, at least 1
 
     cdef int reserve_counts(self, int32_t topics) except -1
     cdef int deliver(self, int64_t consumer, int32_t message, int32_t redeliveries) except -1
@@ -81,4 +81,4 @@ cdef class Ledger(References):
     cdef int give_up_message(self, int32_t message) except -1
     cdef list take(self)
     cdef list load(self, object subscription, int32_t topic, tuple after, int64_t limit)
-    cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1    # held once
+    cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1    # with one hold

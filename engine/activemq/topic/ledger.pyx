@@ -1,4 +1,4 @@
-"""What happens in a region of topics, as data; see ledger.pxd."""
+"""Deliveries and events of a region of topics; see ledger.pxd."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -13,9 +13,10 @@ cdef dict KINDS = {int(kind): kind for kind in EventKind}
 
 @cython.freelist(256)
 cdef class TopicDelivery:
-    """One message of a topic handed to one subscription. ``message`` is its handle, or None for the null dispatch that
-    ends a pull; ``body`` what was sent; ``redeliveries`` the broker's counter; ``topic`` the number of its topic (-1:
-    the null dispatch)."""
+    """One message of a topic dispatched to one subscription. ``message`` is its handle, or None for the null dispatch
+    that
+    ends a pull; ``body`` the object that was sent; ``redeliveries`` the broker's counter; ``topic`` the number of its
+    topic (-1: the null dispatch)."""
 
     def __init__(self, consumer, message, body, redeliveries, topic):
         self.consumer = consumer
@@ -33,8 +34,8 @@ cdef class TopicDelivery:
 
 
 cdef class Event:
-    """An event other than a delivery: ``kind`` (EventKind), and as far as it has them the number of the
-    topic, the subscription's id, the message's handle and what was sent, and a detail."""
+    """An event other than a delivery: ``kind`` (EventKind), and, if applicable, the number of the topic, the
+    subscription's id, the message's handle and object, and a detail."""
 
     def __init__(self, kind, topic=None, consumer=None, message=None, body=None, detail=None):
         self.kind = kind
@@ -111,7 +112,7 @@ cdef class Ledger(References):
         return 0
 
     cdef int store(self, int32_t reference, int64_t consumer, bint telling) except -1:
-        # A durable subscription's reference to a persistent message is one that a store keeps.
+        # A store keeps a durable subscription's reference to a persistent message.
         cdef int32_t message = self.refs[reference].message
         cdef Counts* counts = &self.counts[self.at[message].topic]
         self.refs[reference].stored = 1

@@ -1,15 +1,14 @@
-"""message_audit: has this message id been seen before? Per producer a window of sequence numbers
-(ActiveMQMessageAudit).
+"""message_audit: detects repeated message ids, with a window of sequence numbers per producer (ActiveMQMessageAudit).
 
 Invariants: at most ``producers`` windows, the least recently used one is forgotten first; a window covers ``arrays``
-words of 64 numbers from ``first`` on and moves forward with the highest number asked about. A number before the window
+words of 64 numbers from ``first`` on and moves forward with the highest number checked. A number before the window
 counts as not seen.
 """
 
 from libc.stdint cimport int64_t, uint64_t
 
 
-# Producer and sequence number of a message id; (None, 0): it is not so made, and like no other.
+# Producer and sequence number of a message id; (None, 0): another form, unequal to all others.
 cpdef tuple producer_and_number(object message_id)
 
 
@@ -17,7 +16,7 @@ cdef class Window:
     cdef uint64_t* words         # a ring
     cdef int64_t arrays
     cdef int64_t start           # word of ``first``
-    cdef int64_t first           # -1: nothing was asked yet
+    cdef int64_t first           # -1: no number was checked yet
 
     cdef bint see(self, int64_t number) noexcept
 

@@ -56,10 +56,10 @@ cdef class Window:
 
 
 cdef class Audit:
-    """Has a message id been seen? Ids are a producer (any hashable) and its sequence number.
+    """Detects repeated message ids. An id is a producer (any hashable) and its sequence number.
 
-    depth: how many numbers behind the highest one are remembered (rounded up to words of 64); producers: how many of
-    them are remembered. Defaults: ActiveMQMessageAudit's (2048, 64). Raises ConfigurationError if one is negative.
+    depth: sequence numbers behind the highest one that are remembered (rounded up to words of 64); producers: number of
+    remembered producers. Defaults: ActiveMQMessageAudit's (2048, 64). Raises ConfigurationError if one is negative.
     """
 
     def __cinit__(self, depth=2048, producers=64):
@@ -93,11 +93,11 @@ cdef class Audit:
         return 0
 
     def is_duplicate(self, producer, int64_t number):
-        """Was the id asked about before? It is remembered now."""
+        """Whether the id was checked before; records it."""
         return self.seen(producer, number)
 
     def rollback(self, producer, int64_t number):
-        """Forget an id, so that the next question about it is answered no."""
+        """Forget an id: the next check of it answers False."""
         self.forget(producer, number)
 
     def _check(self):

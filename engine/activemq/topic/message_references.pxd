@@ -1,10 +1,10 @@
-"""message_references: the messages of topics, each held once, and the references by which subscriptions hold them.
+"""message_references: the messages of topics, each stored once, and the references of subscriptions to them.
 
 A message lies in a *slot* and is known by its *handle*: its arrival number in the region (the broker sequence id),
-which only grows and is never used again, so that a store may keep it. A *reference* is one subscription's hold on one
-message; references lie in *lines*: what is matched and waits, what was dispatched and is not acknowledged.
+which only grows and is never reused, so a store may keep it. A *reference* is one subscription's hold on one
+message; references lie in *lines*: waiting ones, and dispatched ones that are not acknowledged.
 
-Invariants: a slot is in use exactly if something holds it (references, recovery policies, a send under way); ``holds``
+Invariants: a slot is in use if and only if it has holds (references, recovery policies, a send under way); ``holds``
 counts them. ``table`` finds the slot of each handle in use (open addressing, at most half full). ``stored`` counts the
 references that durable subscriptions hold to a persistent message; while it is not 0 the message lies in the chain
 ``stored_*`` of its topic, in order of arrival.
@@ -30,7 +30,7 @@ cdef struct Post:
     int32_t connection           # of its producer, -1 unknown
     uint8_t priority             # 0..9
     uint8_t persistent
-    uint8_t expiry_reported      # a scan found it expired before
+    uint8_t expiry_reported      # an earlier scan found it expired
 
 
 cdef struct Reference:
@@ -59,7 +59,7 @@ cdef class References:
     cdef int64_t referenced      # references in use
     cdef readonly int64_t next_handle
 
-    cdef int32_t add(self, object body, int64_t handle) except -1       # held once; handle -1: the next one
+    cdef int32_t add(self, object body, int64_t handle) except -1       # with one hold; handle -1: the next one
     cdef int release(self, int32_t message) except -1
     cdef int32_t find(self, int64_t handle) noexcept nogil              # -1: it is gone
     cdef int replace_body(self, int32_t message, object body) except -1

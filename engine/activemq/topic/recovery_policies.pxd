@@ -1,9 +1,9 @@
-"""recovery_policies: what a topic keeps for retroactive consumers (subscription recovery policies, spec activemq 3.7).
+"""recovery_policies: messages that a topic keeps for retroactive consumers (spec activemq 3.7).
 
-Each policy holds the messages it keeps (see message_references.pxd: ``holds``). A policy object is a plan until a topic
-takes a copy of it; the copy belongs to that topic.
+Each policy holds the messages it keeps (see message_references.pxd: ``holds``). A policy object is a template; each
+topic works with its own copy.
 
-Invariants: what ``kept`` lists is held once for each entry.
+Invariant: each entry of ``kept`` has one hold.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -42,7 +42,7 @@ cdef class LastImageRecovery(Recovery):
 
 cdef class TimedRecovery(Recovery):
     cdef readonly int64_t recover_duration
-    cdef object buffer                       # (slot, time of the last tick before it came)
+    cdef object buffer                       # (slot, time of the last tick before its arrival)
     cdef int64_t last_tick
 
 
@@ -52,5 +52,5 @@ cdef class QueryRecovery(Recovery):
 
 
 cdef bint wants_retain(object body) except -1       # the property ActiveMQ.Retain is true
-cdef object without_retain(object body)             # the message as its consumers see it
-cdef object retained(object body)                   # what later consumers see; None: the body is empty
+cdef object without_retain(object body)             # the message for current consumers
+cdef object retained(object body)                   # the message for later consumers; None: the body is empty

@@ -21,7 +21,7 @@ cdef int64_t whole(str option, object value, object low, object high) except? -2
 
 
 cdef bint wants_retain(object body) except -1:
-    # As java.lang.Boolean.parseBoolean reads the property's text.
+    # java.lang.Boolean.parseBoolean of the property.
     if isinstance(body, Message):
         value = (<Message> body).own(RETAIN)
     elif type(body) is dict:
@@ -43,7 +43,7 @@ cdef object without_retain(object body):
 
 
 cdef object retained(object body):
-    # A mapping has no body: its key "body" stands for one.
+    # A mapping has no body; its key "body" is used instead.
     cdef object result
     if not (body.body if isinstance(body, Message) else body.get("body")):
         return None
@@ -56,7 +56,8 @@ cdef object retained(object body):
 
 
 cdef class Recovery:
-    """What a topic keeps for retroactive consumers; the base of the policies. A topic works with a copy of its own."""
+    """Messages that a topic keeps for retroactive consumers; base class of the policies. A topic works with its own
+    copy."""
 
     cdef int keep(self, int32_t message, int64_t now) except -1:
         return 0
@@ -80,7 +81,7 @@ cdef class Recovery:
         return result
 
     def arguments(self):
-        """What the constructor was called with."""
+        """Arguments of the constructor."""
         return ()
 
     def __reduce__(self):
@@ -168,8 +169,8 @@ cdef class LastImageRecovery(Recovery):
 cdef class TimedRecovery(Recovery):
     """timedSubscriptionRecoveryPolicy: the messages of the last ``recover_duration`` ms (60000), exact to a second.
 
-    A message carries the time of the last tick before it came, and ticks (one a second, see ``TopicRegion.tick``) drop
-    the old ones; between ticks nothing ages.
+    A message has the time of the last tick before its arrival, and ticks (one a second, see ``TopicRegion.tick``) drop
+    old ones; between ticks none is dropped.
     """
 
     def __cinit__(self, recover_duration=60000):

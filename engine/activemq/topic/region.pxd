@@ -1,4 +1,4 @@
-"""region: the topics and subscriptions of a broker by number, how they are joined, and what may be asked of them.
+"""region: the topics and subscriptions of a broker by number, their attachment, and questions about them.
 
 Invariants: ``durables`` finds the durable subscription of each key (client id, subscription name); a subscription is in
 ``consumers`` or in ``offline`` of each topic it is attached to, and of no other.
@@ -14,12 +14,12 @@ cdef class Region(FanOut):
     cdef readonly bint keep_durable_subscriptions_active
     cdef int64_t next_id
     cdef dict connections                # name -> number
-    cdef dict transactions               # name -> what commit does
+    cdef dict transactions               # name -> actions of commit
     cdef dict durables                   # (client id, name) -> id
 
     cdef Subscription subscription_at(self, object number)
     cdef int32_t connection_number(self, object connection)
-    cdef int open(self) except -1                                # refuses calls from inside user code
+    cdef int open(self) except -1                                # raises for calls from inside user code
     cdef int join(self, Subscription it, Topic topic, int64_t now) except -1
     cdef int quit(self, Subscription it, Topic topic) except -1
     cdef int destroy(self, Subscription it) except -1

@@ -80,7 +80,7 @@ cdef class Region(FanOut):
 
     cdef int32_t accept(self, Topic to, object message, int64_t handle, object priority, object expiration,
                         object timestamp, object persistent, object size, object connection, bint plain) except -1:
-        # plain: no name in a mapping is a header's.
+        # plain: the mapping has no key of a header.
         cdef int32_t slot
         cdef int urgency
         cdef int64_t until, at, bytes
@@ -112,7 +112,7 @@ cdef class Region(FanOut):
         return slot
 
     cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1:
-        # A message from the store; other subscriptions may hold it already.
+        # A message of the store; other subscriptions may hold it already.
         cdef int32_t slot = self.find(handle)
         if slot >= 0:
             self.at[slot].holds += 1
@@ -126,11 +126,11 @@ cdef class Region(FanOut):
         return dict(self.durables)
 
     def topics_of(self, subscription):
-        """Numbers of the topics that a subscription is attached to, in the order in which it was."""
+        """Numbers of the topics that a subscription is attached to, in the order of attachment."""
         return list(self.subscription_at(subscription).topics)
 
     def is_active(self, subscription):
-        """Whether the consumer of a durable subscription is there; a non-durable one's always is."""
+        """Whether a durable subscription has its consumer; always true for a non-durable one."""
         cdef Subscription it = self.subscription_at(subscription)
         return not isinstance(it, DurableSubscription) or (<DurableSubscription> it).active
 
@@ -145,7 +145,7 @@ cdef class Region(FanOut):
         return [it.id for it in self.topic_at(topic).consumers]
 
     def recoverable(self, topic):
-        """Handles of what a topic keeps for retroactive consumers, the retained message first."""
+        """Handles of the messages that a topic keeps for retroactive consumers, the retained one first."""
         cdef Topic it = self.topic_at(topic)
         cdef list result = [] if it.retained < 0 else [self.at[it.retained].handle]
         if it.recovery is not None:
@@ -153,7 +153,7 @@ cdef class Region(FanOut):
         return result
 
     def unacknowledged(self, subscription):
-        """Handles a subscription was handed and has not acknowledged, in order."""
+        """Handles of a subscription's unacknowledged messages, in order."""
         cdef Subscription it = self.subscription_at(subscription)
         cdef int32_t reference = it.dispatched.first
         cdef list result = []
@@ -163,7 +163,7 @@ cdef class Region(FanOut):
         return result
 
     def waiting(self, subscription):
-        """Handles that wait for a subscription, in order; without those that only the store has."""
+        """Handles that wait for a subscription, in order, without those that only the store has."""
         cdef Subscription it = self.subscription_at(subscription)
         cdef int32_t reference = it.matched.first
         if isinstance(it, DurableSubscription):
@@ -214,7 +214,7 @@ cdef class Region(FanOut):
 
     @property
     def messages(self):
-        """How many messages the region holds."""
+        """Number of messages in the region."""
         return self.live
 
     def _check(self):

@@ -1,8 +1,8 @@
-"""subscription: one subscription to topics that keeps nothing while its consumer is away (spec activemq 3.3).
+"""subscription: a non-durable subscription to topics (spec activemq 3.3).
 
 Invariants: ``matched`` holds waiting messages, ``dispatched`` unacknowledged ones, both in order;
 ``in_flight`` counts the latter. While ``limit`` is above 0, matched.count <= limit between calls, unless a strategy
-named nothing to evict. What waits while the subscription is not full is nothing.
+named nothing to evict. No message waits while the subscription has room.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -16,12 +16,12 @@ from pyengine._engine.activemq.topic.ledger cimport Ledger
 cdef class Subscription:
     cdef Ledger ledger
     cdef readonly int64_t id
-    cdef int32_t predicate               # what its selector is asked as; -1: no selector
+    cdef int32_t predicate               # number of its selector; -1: none
     cdef readonly object selector
     cdef readonly bint no_local
     cdef int32_t connection              # -1 unknown
     cdef readonly object client_id
-    cdef readonly object name            # what messages sent with a target mean
+    cdef readonly object name            # matches the target of messages
     cdef readonly int priority
     cdef readonly bint browser
     cdef readonly bint retroactive
@@ -29,12 +29,12 @@ cdef class Subscription:
     cdef readonly int64_t prefetch
     cdef readonly int64_t extension
     cdef readonly bint use_prefetch_extension
-    cdef readonly int64_t limit          # of what waits; -1 none
+    cdef readonly int64_t limit          # of waiting messages; -1 none
     cdef readonly bint slow
     cdef Eviction eviction
     cdef Audit audit                     # None: off
     cdef list topics                     # numbers, in the order of attachment
-    cdef int32_t first_topic             # the first it was handed a message of; -1
+    cdef int32_t first_topic             # topic of its first dispatched message; -1
     cdef bint closed
     cdef Line matched
     cdef Line dispatched
@@ -45,13 +45,13 @@ cdef class Subscription:
     cdef int64_t discarded
     cdef int64_t consumed                # acknowledgements of any kind
     cdef readonly int64_t last_ack       # ms
-    cdef int64_t pull_mark               # handed_out when the last pull was made
+    cdef int64_t pull_mark               # ``handed_out`` at the last pull
 
     cdef bint full(self) noexcept
     cdef void expand(self, int64_t amount) noexcept
     cdef void contract(self, int64_t amount) noexcept
     cdef int64_t waiting(self) noexcept
-    cdef int64_t behind_of(self, int32_t topic) noexcept        # what of it only the store has
+    cdef int64_t behind_of(self, int32_t topic) noexcept        # references that only the store has
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1
     cdef int add_recovered(self, int32_t message, object producer, int64_t number, int64_t now) except -1
     cdef int dispatch_waiting(self, int64_t now) except -1
@@ -62,8 +62,8 @@ cdef class Subscription:
     cdef int commit(self, tuple deferred, int64_t now) except -1
     cdef int roll_back(self, tuple deferred, int64_t now) except -1
     cdef int serve_null(self) except -1
-    cdef int leave(self, int32_t topic) except -1        # give up what came through a topic
-    cdef int give_up(self) except -1                     # everything
+    cdef int leave(self, int32_t topic) except -1        # drop the messages of a topic
+    cdef int give_up(self) except -1                     # drop all messages
     cdef int evict(self, int64_t now) except -1
     cdef int remove_expired(self, int64_t now) except -1
     cdef int discard(self, int32_t reference, bint expired) except -1

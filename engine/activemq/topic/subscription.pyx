@@ -1,4 +1,4 @@
-"""Subscriptions that keep nothing for an absent consumer, as ActiveMQ's TopicSubscription (spec activemq 3.3)."""
+"""Non-durable subscriptions, as ActiveMQ's TopicSubscription (spec activemq 3.3)."""
 
 from libc.stdint cimport int32_t, int64_t
 
@@ -77,7 +77,7 @@ cdef class Subscription:
         return 0
 
     cdef int evict(self, int64_t now) except -1:
-        # Candidates: at least 1000, or as many as there are too many (what looks like a cap is a floor).
+        # Candidates: max(1000, excess); the intended cap of the broker is a floor.
         cdef Eviction eviction = self.eviction
         cdef int64_t size
         cdef int32_t reference
@@ -104,7 +104,7 @@ cdef class Subscription:
                 chosen = eviction.choose(self.ledger, candidates)
             except KeyboardInterrupt:
                 raise
-            except BaseException as problem:  # the user's, and others wait for the message too
+            except BaseException as problem:  # of user code; other subscriptions still need the message
                 chosen, trouble = [], problem
             finally:
                 self.ledger.busy = False
@@ -174,7 +174,7 @@ cdef class Subscription:
 
     cdef int acknowledge(self, int kind, int64_t first, int64_t last, int64_t count, object transaction,
                          list deferred, int64_t now) except -1:
-        # count -1: as many as the range has. What a transaction holds back goes to ``deferred``.
+        # count -1: the size of the range. Messages held back by a transaction go to ``deferred``.
         cdef int64_t size
         self.last_ack = now
         self.consumed += 1
@@ -211,7 +211,7 @@ cdef class Subscription:
         return size
 
     cdef int settle(self, int kind, int64_t first, int64_t last, bint transacted) except -1:
-        # Everything from ``first`` (-1: the oldest) to ``last`` goes; to the end if ``last`` is not there.
+        # Removes everything from ``first`` (-1: the oldest) to ``last``, or to the end if ``last`` is absent.
         cdef int32_t reference = self.dispatched.first, after, topic
         cdef int64_t handle
         cdef bint within = False

@@ -1,8 +1,8 @@
-"""topics: the public face of a broker's topics: events in, deliveries and what else happened out.
+"""topics: the public interface of a broker's topics: events in, deliveries and other events out.
 
-Topics and subscriptions are numbers that are never used again; messages are handles that only grow
-(message_references.pxd). A subscription may be attached to any number of topics (a wildcard); its window, what waits
-for it and its limit count over all of them. Nothing happens by itself: every call returns, in order, what it caused.
+Topics and subscriptions are numbers that are never reused; messages are handles that only grow
+(message_references.pxd). A subscription may be attached to any number of topics (a wildcard); its window, waiting
+messages and limit count over all of them. Every call returns, in order, the events that it caused.
 """
 
 from libc.stdint cimport int32_t, int64_t

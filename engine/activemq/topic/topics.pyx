@@ -38,23 +38,23 @@ cdef class TopicRegion(Region):
 
     keep_durable_subscriptions_active: keepDurableSubsActive (True): durable subscriptions are served while their
     consumer is away, non-persistent messages included. expired_as_discarded: count a message that expired while it
-    waited as discarded, as releases before 5.17.3 did. pager: what brings in messages that only a store has (see
-    ledger.pxd), None: everything is kept here. page: with a pager, how many messages that wait for a durable
-    subscription in one topic are kept here (1000). Every setting out of range raises InvalidTopologyError.
+    waited as discarded, as releases before 5.17.3 did. pager: reads messages that only a store has (see ledger.pxd),
+    None: all messages are here. page: with a pager, the messages of one topic that wait here for a durable subscription
+    (1000). Every setting out of range raises InvalidTopologyError.
     """
 
     def add_topic(self, name, *, str dispatch_policy not None="simple", recovery=None, bint always_retroactive=False,
                   str selector_errors not None="no_match", str client_id_property not None="PTP_CLIENTID",
                   str suffix not None=".PTP", int64_t minimum_message_size=SMALLEST_SIZE, int64_t now=0):
-        """Add a topic; return its number (0, 1, ... never used again).
+        """Add a topic; return its number (0, 1, ... never reused).
 
         dispatch_policy: "simple", "round_robin", "strict_order", "priority", "priority_network" or
         "client_id_filter": the order in which subscriptions are served. recovery: a Recovery, of which the topic takes
         a copy, or None; a message with the property ActiveMQ.Retain = true is kept in any case. always_retroactive:
-        every non-durable subscription is retroactive. selector_errors: what a selector that cannot be evaluated means:
-        "no_match" (reported as SELECTOR_FAILED), or "exact", as in the broker: subscriptions behind that one do not get
-        the message (reported as CUT too). client_id_property, suffix: clientIdFilter's ptpClientId and ptpSuffix.
-        minimum_message_size: bytes that a message counts in a recovery policy without its body. now: ms.
+        every non-durable subscription is retroactive. selector_errors: treatment of a selector that cannot be
+        evaluated: "no_match" (reported as SELECTOR_FAILED), or "exact", as in the broker: subscriptions behind that one
+        do not get the message (reported as CUT too). client_id_property, suffix: clientIdFilter's ptpClientId and
+        ptpSuffix. minimum_message_size: bytes that a message counts in a recovery policy without its body. now: ms.
         """
         cdef Topic it
         if dispatch_policy not in SERVING:
@@ -97,12 +97,12 @@ cdef class TopicRegion(Region):
                          client_id=None, name=None, bint browser=False, bint retroactive=False, network_consumers=(),
                          pending_limit_strategy=None, maximum_pending_message_limit=0, eviction=None, audit=None,
                          bint use_prefetch_extension=True, int64_t now=0):
-        """Add a subscription that is attached to no topic yet; return its id (0, 1, ... never used again).
+        """Add a subscription that is attached to no topic yet; return its id (0, 1, ... never reused).
 
         selector: None, a Selector, or any callable from the sent object to bool; equal selectors are asked once per
         message. priority: -128..127. prefetch: messages it may hold unacknowledged; 0 pulls, below 0 gets nothing.
-        no_local: refuse what is sent on the same ``connection`` (any hashable). client_id: clientIdFilter compares it.
-        name: what messages sent with ``target`` mean. network_consumers: the consumers at other brokers a bridge's
+        no_local: refuse messages sent on the same ``connection`` (any hashable). client_id: clientIdFilter compares it.
+        name: matches the ``target`` of messages. network_consumers: the consumers at other brokers a bridge's
         subscription stands for. pending_limit_strategy, maximum_pending_message_limit: see ``maximum_pending_messages``
         in eviction. eviction: an Eviction (None: OldestEviction). audit: an Audit of its own, to refuse messages it
         saw before; None: off, as without a policyEntry. now: ms.
@@ -143,7 +143,7 @@ cdef class TopicRegion(Region):
         return it.id
 
     def attach(self, subscription, topic, *, int64_t now=0):
-        """Attach a subscription to a topic; return what it is handed at once: old messages if it is retroactive.
+        """Attach a subscription to a topic; return the deliveries made at once: old messages if it is retroactive.
 
         A durable subscription is attached to its topics by ``subscribe``; a wildcard's, here, to those made later.
         """
@@ -155,7 +155,7 @@ cdef class TopicRegion(Region):
         return self.take()
 
     def close(self, subscription):
-        """Remove a non-durable subscription: what waits for it is gone. Returns what happened: nothing so far."""
+        """Remove a non-durable subscription and its waiting messages. Returns the events, at present none."""
         cdef Subscription it = self.subscription_at(subscription)
         self.open()
         if isinstance(it, DurableSubscription):
@@ -169,16 +169,16 @@ cdef class TopicRegion(Region):
                   prefetch=100, bint no_local=False, connection=None, name=None, bint retroactive=False,
                   bint prioritized_messages=False, bint use_prefetch_extension=True, bint link_stealing=False,
                   bint active=True, int64_t now=0):
-        """A consumer of a durable subscription comes; return ``(id, what it is handed)``.
+        """A consumer of a durable subscription subscribes; returns ``(id, deliveries)``.
 
         The key is (client_id, subscription_name). If it exists with the same selector, noLocal and destination, the
         subscription goes on with the consumer's other settings; if one of them differs, it is deleted with its backlog
-        and made again, with a new id. topics: the numbers of the topics it matches now. destination: what it subscribed
-        to (None: the topics). retroactive: a new subscription also gets what is stored for others; any gets what the
-        topics keep, the recovery policy's part only if nothing stored waits for it. prefetch: 100; the client asks for
-        1000 with automatic acknowledgement. prioritized_messages: higher priorities first. link_stealing: take it over
-        from a consumer that is there. active=False: make it as a store remembers it, offline. The others as in
-        ``add_subscription``. Raises JMSError if it is in use.
+        and made again, with a new id. topics: the numbers of the topics it matches now. destination: the destination it
+        subscribed to (None: the topics). retroactive: a new subscription also gets messages stored for others; any gets
+        those that the topics keep, the recovery policy's part only if nothing stored waits for it. prefetch: 100; the
+        client asks for 1000 with automatic acknowledgement. prioritized_messages: higher priorities first.
+        link_stealing: take it over from an active consumer. active=False: create it offline, from a store. The others
+        as in ``add_subscription``. Raises JMSError if it is in use.
         """
         cdef DurableSubscription it
         cdef Topic topic
@@ -238,7 +238,7 @@ cdef class TopicRegion(Region):
         return it.id, self.take()
 
     def activate(self, subscription, *, prefetch=None, int64_t now=0):
-        """The consumer of a durable subscription that was made with active=False is there; return what it is handed.
+        """Activate a durable subscription that was created with active=False; returns the deliveries.
 
         prefetch: instead of the one that ``subscribe`` was given.
         """
@@ -306,7 +306,7 @@ cdef class TopicRegion(Region):
         return it.start(now)
 
     def deactivate(self, subscription, *, last_delivered=None, bint lost=False, int64_t now=0):
-        """The consumer of a durable subscription leaves; what it did not acknowledge waits again, in front.
+        """The consumer of a durable subscription leaves; its unacknowledged messages wait again, in front.
 
         last_delivered: the last message the client reports as delivered, acknowledged or not: the redelivery counts of
         messages up to it go up; None: none was. lost: the connection broke and reports nothing, all of them go up.
@@ -331,7 +331,7 @@ cdef class TopicRegion(Region):
     def unsubscribe(self, client_id, subscription_name):
         """Delete a durable subscription and its backlog.
 
-        Raises InvalidDestinationError if there is none, JMSError if its consumer is there.
+        Raises InvalidDestinationError if there is none, JMSError if it is active.
         """
         cdef DurableSubscription it
         self.open()
@@ -381,14 +381,14 @@ cdef class TopicRegion(Region):
     def send(self, topic, object message=None, *, object priority=ABSENT, object expiration=ABSENT,
              object timestamp=ABSENT, object persistent=ABSENT, object message_id=ABSENT, object size=ABSENT,
              object connection=None, object target=None, object discarding=None, int64_t handle=-1, int64_t now=0):
-        """Send a message to a topic; return what happens, in order.
+        """Send a message to a topic; returns the deliveries and events, in order.
 
         message: the object that selectors evaluate and that is dispatched, of any type. Values without a keyword are
         read once, here, from a Message or from a mapping's JMSPriority (4), JMSExpiration (ms, 0: never), JMSTimestamp
         (ms, 0), JMSDeliveryMode (PERSISTENT) and JMSMessageID (``producer:number``, for audits). size: bytes, for
         fixedSized recovery (a Message knows its own, else the topic's minimum_message_size). connection: the
         producer's, for noLocal. target: name of the only subscription that may have it. discarding: the subscription
-        whose discard this message tells about; it does not get it. handle: the message's, from ``next_handle`` on (-1:
+        whose discard this advisory reports; it does not get it. handle: the message's, from ``next_handle`` on (-1:
         that). now: ms.
         """
         cdef Topic to = self.topic_at(topic)
@@ -403,7 +403,7 @@ cdef class TopicRegion(Region):
     def send_each(self, topic, messages, *, object persistent=ABSENT, object connection=None, int64_t now=0):
         """``send`` every one of ``messages`` by itself, in order, in one call; return what happens.
 
-        Where one raises, those before it are sent; what happened to them the next call returns.
+        If one raises, those before it are sent, and the next call returns their events.
         """
         cdef Topic to = self.topic_at(topic)
         self.open()
@@ -449,7 +449,7 @@ cdef class TopicRegion(Region):
         last: handle. A non-durable subscription gives up everything from ``first`` (None: the oldest it holds) to it,
         INDIVIDUAL too, and everything behind ``first`` if it does not hold ``last``: nothing is refused. DELIVERED
         widens the window by ``count``; REDELIVERED gives up nothing; POISON and EXPIRED narrow it once more.
-        count: what the client counted (None: as many as there are). transaction: any hashable; only ``commit`` gives
+        count: the client's count (None: the actual one). transaction: any hashable; only ``commit`` gives
         up what is acknowledged in it. ``settled`` returns the released messages.
         """
         cdef Subscription it = self.subscription_at(subscription)
@@ -465,7 +465,7 @@ cdef class TopicRegion(Region):
 
     def acknowledge_each(self, deliveries, *, int64_t now=0):
         """``acknowledge`` (STANDARD) every TopicDelivery among ``deliveries`` by itself, in order, in one call; returns
-        the dispatches that this makes room for. ``settled`` tells what all of them gave up."""
+        the dispatches that this makes room for. ``settled`` returns the messages that they released."""
         cdef TopicDelivery delivery
         cdef Subscription it = None
         self.open()
@@ -488,7 +488,7 @@ cdef class TopicRegion(Region):
 
     @property
     def settled(self):
-        """What the last ``acknowledge`` or ``commit`` gave up: ``[(handle, what was sent)]``, in order."""
+        """Messages that the last ``acknowledge`` or ``commit`` released: ``[(handle, object)]``, in order."""
         return list(zip(self.given_up[::2], self.given_up[1::2]))
 
     def commit(self, transaction, *, int64_t now=0):
@@ -502,7 +502,7 @@ cdef class TopicRegion(Region):
         return self.take()
 
     def rollback(self, transaction, *, int64_t now=0):
-        """Take back what was acknowledged in a transaction: the messages are unacknowledged again, at their consumers.
+        """Roll the acknowledgements of a transaction back: the messages are unacknowledged again, at their consumers.
 
         Returns dispatches: messages that went back to waiting because their consumer left.
         """
@@ -516,7 +516,7 @@ cdef class TopicRegion(Region):
     def pull(self, subscription, *, int64_t quantity=1, int64_t timeout=0, int64_t now=0):
         """A consumer with prefetch 0 asks for messages; return what it gets.
 
-        timeout: -1 ends with the null dispatch (message None) if there is nothing; 0 keeps the credit until something
+        timeout: -1 ends with the null dispatch (message None) if there is nothing; 0 keeps the credit until a message
         comes; above 0 the caller calls ``pull_timeout`` with ``pull_mark`` when these ms have passed.
         """
         cdef Subscription it = self.subscription_at(subscription)
@@ -532,7 +532,7 @@ cdef class TopicRegion(Region):
         return self.take()
 
     def pull_mark(self, subscription):
-        """What ``pull_timeout`` wants to know of the last pull."""
+        """The argument of ``pull_timeout`` for the last pull."""
         return self.subscription_at(subscription).pull_mark
 
     def pull_timeout(self, subscription, mark):
@@ -546,7 +546,7 @@ cdef class TopicRegion(Region):
         return self.take()
 
     def tick(self, int64_t now):
-        """One second has passed: timed recovery forgets what is too old."""
+        """One second has passed: timed recovery drops old messages."""
         cdef Topic it
         self.open()
         for it in self.topics:
