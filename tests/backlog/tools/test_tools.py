@@ -13,6 +13,7 @@ from pyengine.backlog.diagnosis.evidence import Evidence, read_text
 from tests.backlog.tools import drawing_kafka, drawing_rocketmq, rendered
 from tests.backlog.tools.clusters import Case, Group
 from tests.backlog.tools.drawing_kafka import MEMBERS, SHARE
+from tests.backlog.tools.dressing import DRESSES
 from tests.backlog.tools.pasting import WAYS, Paste, pasted
 from tests.backlog.tools.recorded import Printed, Recording, recordings
 
@@ -20,6 +21,7 @@ DRAWING = {"rocketmq": drawing_rocketmq, "kafka": drawing_kafka}
 RELEASES = [(product, release) for product, drawing in DRAWING.items() for release in drawing.RELEASES]
 CLUSTERS = 500
 PAIRS = 60
+DRESSED = 4
 
 
 def like(recording: Recording, printed: Printed) -> str | None:
@@ -174,6 +176,33 @@ def test_causes_of_two_clusters_in_one_heap() -> None:
         random.shuffle(files)
         wrong += [f"with {one.kind}: {each}" for each in difference(other, "two clusters", files, truth)]
     assert "\n".join(wrong) == ""
+
+
+TABLES = (drawing_rocketmq.PROGRESS, drawing_rocketmq.WITHOUT_CLIENTS, drawing_kafka.OFFSETS)
+
+
+@pytest.mark.parametrize("dress", DRESSES)
+def test_causes_whatever_was_done_to_the_text(dress: str) -> None:
+    random = Random(dress)
+    wrong: list[str] = []
+    for _ in range(DRESSED):
+        case = drawn(random.randrange(CLUSTERS))
+        while dress in ("no titles", "sort") and (case.shown not in TABLES or _of_old_kafka(case)):
+            case = drawn(random.randrange(CLUSTERS))
+        files, truth = pasted(case, rendered.texts(case), WAYS[0], random)
+        dressed = [Paste(each.name, _opened(DRESSES[dress](each.text, each.modified)), each.modified) for each in files]
+        wrong += difference(case, dress, dressed, truth)
+    assert "\n".join(wrong) == ""
+
+
+def _of_old_kafka(case: Case) -> bool:
+    """Its rows are no longer told without titles, and those that say "-" throughout."""
+    return case.cluster.product == "kafka" and case.cluster.release.startswith("0.")
+
+
+def _opened(text: str) -> str:
+    """As opening a file does."""
+    return re.sub("\x1b\\[[0-9;]*[A-Za-z]", "", text)
 
 
 def _names(case: Case) -> set[str]:

@@ -61,16 +61,22 @@ _NAMED = re.compile(r"--group[ =]['\"]?([^\s'\"]+)")
 _BETWEEN = re.compile(
     r"Note: |Warn(?:ing)?: |WARN|INFO|ERROR|DEBUG|Error: |\[?\d{4}-\d\d-\d\d|\[main\]|JAVA_|JMX_|KAFKA_|NOTE: |"
     r"OpenJDK |Java HotSpot|Picked up |SLF4J|log4j|Could not (?:find|fetch|parse)|No broker for|BROKER INFO|"
-    r"\d+ -> \S+:\d+|Every [\d.]+s|[$#%>] |\S*[$#] |at \S+\(.*\)|Caused by: |\.\.\. \d+ more|"
+    r"\d+ -> \S+:\d+|Every [\d.]+s|[$#%>] |\S*[$#](?: |$)|\[\S+ \S+\][$#]|at \S+\(.*\)|Caused by: |\.\.\. \d+ more|"
     r"(?:java|org|kafka|joptsimple)\.[\w.$]+(?:Exception|Error)\b|Exit(?:ing|ed) |No topic available|DEPRECATED|"
     r"-{3,}|={3,}|"
     r"(?:TARGET-)?(?:ACTIVE|STANDBY|WARMUP)(?:-TASKS)?:"
 )
 
+MOST_BLANKS = 4  # in a group's name
 # The end of a table before 0.10.2, and a row of it: names of groups and members may have blanks inside, topics not.
 _OWNED = ("PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "OWNER")
 _NUMBER = r"(-?\d+|-|unknown|none)"
 _OWNED_ROW = re.compile(rf"\s*(\S.*?)\s+(\S+)\s+(\d+)\s+{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}\s+(\S.*?)\s*$")
+
+# The same since 2.3, of a group whose name has blanks inside.
+_MEMBER_ROW = re.compile(
+    rf"\s*(\S.*?)\s+(\S+)\s+(\d+)\s+{_NUMBER}\s+{_NUMBER}\s+{_NUMBER}\s+(\S.*?)\s+(/\S+|-)\s+(\S.*?)\s*$"
+)
 
 
 @dataclass(slots=True)
@@ -117,8 +123,8 @@ class _Table:
     def cut(self, line: str) -> dict[str, str] | None:
         """A line whose names have blanks inside: each cell begins where its column's title does, but for the last one,
         which may stand behind a host that is longer than its column."""
-        if self.titles[2:] == _OWNED and (owned := _OWNED_ROW.match(line)) and not self.commas:
-            return dict(zip(self.titles, owned.groups(), strict=True))
+        if (spelled := self.spelled(line)) is not None:
+            return spelled
         if self.titles[-2:] != ("HOST", "CLIENT-ID") or self.lines > 1:
             return None
         begins = [found.start() for found in re.finditer(r"\S+", self.text)]
@@ -129,13 +135,26 @@ class _Table:
         fitting = len(cells) == len(self.titles) and self.fits(cells)
         return dict(zip(self.titles, cells, strict=True)) if fitting else None
 
+    def spelled(self, line: str) -> dict[str, str] | None:
+        """A line with blanks in names, told by its numbers and by the host, which begins with a slash."""
+        owned = self.titles[2:] == _OWNED
+        of_members = (*_OWNED[:-1], "CONSUMER-ID", "HOST", "CLIENT-ID") == self.titles[2:]
+        pattern = _OWNED_ROW if owned else _MEMBER_ROW if of_members else None
+        match = pattern.match(line) if pattern and not self.commas else None
+        return dict(zip(self.titles, match.groups(), strict=True)) if match else None
+
     def begins(self, line: str) -> bool:
         """A line that may be the first part of a row."""
         cells = self.cells(line)
         wanted = self.titles.index("PARTITION") if "PARTITION" in self.titles else 0
         # A line that begins with a number goes on where the one before was cut.
-        named = not cells[0].isdecimal() and line[:1] not in (" ", "\t")
-        return named and wanted < len(cells) < len(self.titles) and self.fits(cells)
+        if cells[0].isdecimal() or line[:1] in (" ", "\t"):
+            return False
+        if wanted < len(cells) < len(self.titles) and self.fits(cells):
+            return True
+        # A group's name may have blanks inside.
+        spread = (cells[more:] for more in range(1, MOST_BLANKS) if "GROUP" in self.titles and not self.commas)
+        return any(wanted < len(each) and each[wanted].isdecimal() and self.fits(each) for each in spread)
 
     def joined(self, parts: Sequence[str]) -> dict[str, str] | None:
         """A row out of the parts that a terminal cut anywhere, or a mail between words."""
@@ -145,10 +164,10 @@ class _Table:
             texts = _glued(parts)
         for text in texts:
             cells = self.cells(text)
-            if len(cells) == len(self.titles) and self.fits(cells):
-                row = dict(zip(self.titles, cells, strict=True))
-                if _adds_up(row):
-                    return row
+            whole = len(cells) == len(self.titles) and self.fits(cells)
+            row = dict(zip(self.titles, cells, strict=True)) if whole else self.spelled(text)
+            if row is not None and _adds_up(row):
+                return row
         return None
 
 
@@ -354,6 +373,7 @@ class _Reading:
                 or _header(self.lines, following)
                 or _NOTE.search(line)
                 or _moment(line) is not None
+                or _BETWEEN.match(line.strip())
             ):
                 return
             yield line

@@ -30,6 +30,11 @@ from pyengine.backlog.diagnosis.evidence.clocks import with_days
 from pyengine.backlog.diagnosis.evidence.model import Evidence, Remark, Source
 from pyengine.backlog.diagnosis.evidence.opening import Opened, open_text
 from pyengine.backlog.diagnosis.evidence.transcript import without_margin
+from pyengine.backlog.evidence.clocks import with_days
+from pyengine.backlog.evidence.model import Evidence, Remark, Source
+from pyengine.backlog.evidence.opening import Opened, open_text
+from pyengine.backlog.evidence.titles import with_titles
+from pyengine.backlog.evidence.transcript import without_margin
 from pyengine.backlog.findings import say
 from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError
@@ -184,8 +189,8 @@ def reader_of(text: str, properties: Mapping[str, str] | None = None) -> Reader 
 
 
 def as_written(text: str, modified: int | None) -> str:
-    """The text without what a mail or docker added, and with the day of times that have none."""
-    return with_days(without_margin(text), modified)
+    """The text without what a mail or docker added, with the day of times and the titles of rows that have none."""
+    return with_titles(with_days(without_margin(text), modified))
 
 
 def read_text(

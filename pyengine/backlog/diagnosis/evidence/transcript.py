@@ -52,6 +52,27 @@ _PROMPT = re.compile(r"[\[(](?P<date>[^\])]*\d\d?:\d\d:\d\d[^\])]*)[\])].*?[$#>%
 _QUOTED = re.compile(r"^ {0,3}>.*\n {0,3}>", re.MULTILINE)
 _QUOTE = re.compile(r"^ {0,3}(?:>[ \t]?)+", re.MULTILINE)
 _SERVICE = re.compile(r"[\w.-]+ +\| ?")  # `docker compose logs`, in front of every line
+# Blanks that a browser or an editor puts in: not to be broken, of no width, as wide as a Chinese character.
+_BLANKS = str.maketrans({"\u00a0": " ", "\u3000": " ", "\u200b": None, "\ufeff": None})
+# What stands in front of a table's titles.
+_TITLED = re.compile(
+    r"[^#\n]{0,80}?(?=#(?:Topic|Group|Broker Name|Cluster Name|Index|ClientId)\b|(?:GROUP|TOPIC)[, ]+\S|"
+    r"(?:Group|Name) {2,}\S|(?<!\d)001 {1,2}\S+ +\S)"
+)
+_TITLES = (
+    "#Topic",
+    "#Group",
+    "#Broker",
+    "#Cluster",
+    "#Index",
+    "#ClientId",
+    "GROUP",
+    "TOPIC",
+    "Group ",
+    "Name ",
+    "001 ",
+)
+_ISO = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?")
 _EPOCH = re.compile(r"(1[0-9]{9})(\d{3})?")
 # `watch` writes the interval and the command in front of the host and the date.
 _WATCH = re.compile(r"^Every [\d.,]+\s*s(?:econds)?: (?P<command>.*?)(?:\s{2,}|\s+\S+:\s+)(?P<date>[A-Z][a-z]{2} .*)$")
@@ -135,7 +156,9 @@ def unwrapped(text: str, begins: Callable[[str], bool]) -> str:
             at += 1
             whole = _together(row, wide)
             dated = re.search(r"\d{4}-\d\d-\d\d( |$)", whole)
-            if len(whole.split()) == cells + (dated is not None):
+            # The list of all groups has neither type nor model of a group that is away, and no model of one that pulls.
+            away = 2 * ("OFFLINE" in whole.split()) + ("PULL" in whole.split()) if header.startswith("#Group") else 0
+            if len(whole.split()) == cells + (dated is not None) - away:
                 found.append(whole)
                 row = []
         found.extend(row)
@@ -170,14 +193,49 @@ def _together(lines: list[str], wide: int) -> str:
 
 
 def without_margin(text: str) -> str:
-    """The text without what a mail or docker puts in front of each line: ``> ``, ``service-1  | ``."""
+    """The text without what a mail, docker, kubectl, journald, grep or an editor puts in front of each line.
+
+    A date in it stays, in front of the commands and tables behind it: it tells their moment.
+    """
+    text = text.translate(_BLANKS)
     if _QUOTED.search(text):
         text = _QUOTE.sub("", text)
     if service := _SERVICE.match(text):
         lines = text.splitlines()
         if len(lines) > 1 and all(line.startswith(service[0].rstrip()) for line in lines if line.strip()):
-            text = "\n".join(line[len(service[0]) :] for line in lines)
+            return "\n".join(line[len(service[0]) :] for line in lines)
+    if not any(word in text for word in _TITLES):
+        return text
+    lines = text.splitlines()
+    margins = [
+        margin
+        for line in lines
+        if any(word in line for word in _TITLES) and (margin := _TITLED.match(line)) and margin[0].strip(" \t|")
+    ]
+    for like in dict.fromkeys(_like(each[0]) for each in margins):
+        matches = [re.match(like, line) for line in lines]
+        filled = sum(bool(line.strip()) for line in lines)
+        if sum(match is not None for match in matches) * 2 > filled > 1:
+            return "\n".join(
+                line if match is None else _behind(line, match[0]) for line, match in zip(lines, matches, strict=True)
+            )
     return text
+
+
+def _like(margin: str) -> str:
+    """A pattern of what stands in front of other lines too: numbers and blanks differ."""
+    words = margin.strip()
+    pieces = re.split(r"(\d+|\s+)", words)
+    like = "".join(r"\d+" if each[:1].isdigit() else r"\s+" if each.isspace() else re.escape(each) for each in pieces)
+    blanks = len(margin) - len(margin.rstrip())
+    return rf"\s*{like}[ \t]{{0,{blanks}}}"
+
+
+def _behind(line: str, margin: str) -> str:
+    """The line without its margin, behind the date in that, if a command or a table begins there."""
+    rest = line[len(margin) :].rstrip(" │") if margin.strip() == "│" else line[len(margin) :]
+    dated = _ISO.search(margin)
+    return f"{dated[0]}\n{rest}" if dated and (_TITLED.match(rest) or _command(rest)) else rest
 
 
 def without_bars(line: str) -> str:
