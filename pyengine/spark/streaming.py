@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from pyengine.errors import (
 )
 from pyengine.spark.failure import problem_of, raised_on_driver, sent_to_driver
 from pyengine.spark.functions import arrow_schema, has_column, map_in_arrow, quoted, refuse_ambiguous
-from pyengine.spark.row_numbers import UNNUMBERED, numbered, repeated_problems
+from pyengine.spark.row_numbers import PART, UNNUMBERED, numbers_of, numbers_schema, repeated_problems
 from pyengine.spark.session import require_count, require_path, require_spark
 from pyengine.spark.state_files import CHECKPOINT, Progress, StateFolder
 from pyengine.spark.transforms import source_read
@@ -45,7 +45,7 @@ def dispatch_stream(
     df: DataFrame,
     topology: Topology,
     *,
-    row: str,
+    row: str | Sequence[str],
     state: str | Path,
     sink: str | Path | Callable[[DataFrame, int], None],
     event: str | None = None,
@@ -56,12 +56,14 @@ def dispatch_stream(
     """Dispatch a stream of messages; say ``.trigger(...).start()`` on what is returned.
 
     df: a streaming DataFrame of rows as the topology's source describes them, queues only. row: a column of whole
-    numbers, each once in the stream; within a micro-batch it gives the order in which rows were sent (after the
-    timestamp, if the source says ``order = "timestamp"``). event: a column of texts, null for a message:
-    "join NAME" (a consumer of the topology comes), "leave NAME" (it goes; what it holds goes to the others), "lose
-    NAME" (its connection broke). An event happens between the messages before and behind it. late: consumers that are
-    not there until they join. shards: how many files the state is; it cannot change later. partitions: tasks of a
-    micro-batch, by default Spark's shuffle partitions.
+    numbers, each once in the stream, or several that are compared one after another (``("partition", "offset")``);
+    within a micro-batch it gives the order in which rows were sent (after the timestamp, if the source says ``order =
+    "timestamp"``), and rows of a queue that have it in common are rejected. What came in an earlier micro-batch is not
+    remembered: Spark's ``dropDuplicatesWithinWatermark`` in front does that, for as long as its watermark says. event:
+    a column of texts, null for a message: "join NAME" (a consumer of the topology comes), "leave NAME" (it goes; what
+    it holds goes to the others), "lose NAME" (its connection broke). An event happens between the messages before and
+    behind it. late: consumers that are not there until they join. shards: how many files the state is; it cannot change
+    later. partitions: tasks of a micro-batch, by default Spark's shuffle partitions.
 
     state: a folder that the driver and all workers see; it holds the state of each shard and Spark's checkpoint, which
     belong together. sink: a folder that gets one subfolder ``batch=N`` of Parquet files a micro-batch, or a function of
@@ -80,12 +82,14 @@ def dispatch_stream(
     from pyengine.activemq.tables.dispatch import columns_read
     from pyengine.backlog.tables.declared_types import arrow_type
     from pyengine.backlog.tables.messages import DESTINATION, message_schema
+    import pyarrow as pa
+
+    from pyengine.activemq.dispatch import columns_read
+    from pyengine.backlog.declared_types import arrow_type
+    from pyengine.backlog.messages import DESTINATION, ROW, message_schema
 
     check("topology", topology, Topology)
-    if isinstance(row, (list, tuple)):
-        hint = 'make one: df.withColumn("row", df.partition * 2**40 + df.offset)'
-        raise ConfigurationError("row", ", ".join(map(str, row)), "is more than the one column a stream keeps", hint)
-    check("row", row, str)
+    check("row", row, str | Sequence[str])
     check("state", state, str | os.PathLike)
     check("sink", sink, str | os.PathLike | Callable[..., None])
     check("event", event, str | None)
@@ -101,7 +105,7 @@ def dispatch_stream(
     if unknown:
         raise InvalidTopologyError("no consumer of the topology", key="late", value=sorted(unknown)[0])
     source, needed, offered = source_read(df, topology)
-    numbered(df, row)
+    row_names, _ = numbers_of(df, row if isinstance(row, str) else list(row))
     if event is not None and not has_column(df, event):
         raise MissingColumnError(event, df.columns, "the DataFrame")
     refuse_ambiguous(df, [event] if event is not None else [])
@@ -115,6 +119,8 @@ def dispatch_stream(
     made = message_schema(arrow, source, "the DataFrame")
     names = columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
     columns = made.empty_table().select([name for name in made.names if name in names]).schema
+    columns = columns.set(columns.get_field_index(ROW), numbers_schema(pa.schema([("row", pa.int64())]), row_names)
+                          .field(0).with_name(ROW))  # fmt: skip
     assert DESTINATION in columns.names
     # Where the topology was read from, and its words, do not belong to the identity of the state.
     plain = replace(source, path="stream", package="", table="", format="")
@@ -123,7 +129,7 @@ def dispatch_stream(
     progress = Progress(-1, shards, narrowed.to_text(), late_names, shown, (-1,) * shards)
     state = Path(state).absolute()
     where = sink if callable(sink) else str(Path(sink).absolute())
-    work = _Work(progress, str(state), where, row, event, tuple(needed), partitions)
+    work = _Work(progress, str(state), where, row_names, event, tuple(needed), partitions)
     return df.writeStream.foreachBatch(work).option("checkpointLocation", str(state / CHECKPOINT))
 
 
@@ -143,7 +149,7 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
     if progress is None:
         raise SnapshotError(f"{state}: no micro-batch of a stream was completed here")
     return spark.range(progress.shards).mapInArrow(
-        _Held(progress, str(Path(state).absolute())), from_arrow_schema(STREAM_SCHEMA)
+        _Held(progress, str(Path(state).absolute())), from_arrow_schema(_carry(progress).told)
     )
 
 
@@ -154,7 +160,7 @@ class _Work:
     start: Progress
     state: str
     sink: str | Callable[[Any, int], None]
-    row: str
+    row: tuple[str, ...]
     event: str | None
     needed: tuple[str, ...]
     partitions: int | None
@@ -198,16 +204,18 @@ class _Work:
 
         # What would make Spark look for other folders is a part of this one's name.
         path = re.sub(r"([*?{}\[\]])", r"\\\1", str(done))
-        return df.sparkSession.read.schema(from_arrow_schema(STREAM_SCHEMA)).parquet(path)
+        return df.sparkSession.read.schema(from_arrow_schema(_carry(self.start).told)).parquet(path)
 
     def _dispatched(self, df: DataFrame, before: Progress, batch: int, writing: str) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
 
         from pyengine.backlog.tables.messages import ROW
 
+        parts = [f"{PART}{place}" for place in range(len(self.row))] if len(self.row) > 1 else [ROW]
+        given = [number.alias(part) for number, part in zip(numbers_of(df, self.row)[1], parts, strict=True)]
         source = Topology.from_text(self.start.topology).source
         shard = F.pmod(F.xxhash64(_queue_name(source)), F.lit(self.start.shards)).cast("int")
-        columns = [*(F.col(quoted(name)) for name in self.needed), numbered(df, self.row).alias(ROW)]
+        columns = [*(F.col(quoted(name)) for name in self.needed), *given]
         if self.event is None:
             rows = df.select(*columns, shard.alias(_SHARD))
         else:
@@ -334,6 +342,9 @@ class _Shards:
         from pyengine.backlog.tables.messages import DESTINATION, ROW, to_messages
 
         source = carry.topology.source
+        kind = carry.columns.field(ROW).type
+        ranks = _Ranks(rows, kind) if pa.types.is_struct(kind) else None
+        rows = rows if ranks is None else ranks.ranked
         events: list[tuple[int, int, str]] = []
         timeless: list[tuple[int, str]] = []
         bare = [name for name in (_SHARD, _EVENT, ROW) if name in rows.column_names]
@@ -351,7 +362,8 @@ class _Shards:
         wrong += timeless
         kept = made.column(ROW).to_numpy()
         numbers, shards = numbers[kept], shards[kept]
-        made = made.set_column(made.column_names.index(ROW), ROW, pa.array(numbers))
+        shown = pa.array(numbers) if ranks is None else ranks.given(numbers)
+        made = made.set_column(made.column_names.index(ROW), ROW, shown)
         made = encoded(made.select(carry.columns.names).combine_chunks())
         moments = np.zeros(made.num_rows, np.int64)
         if source.order == "timestamp" and "JMSTimestamp" in made.column_names:
@@ -364,7 +376,9 @@ class _Shards:
         alone = _alone(moments, numbers, made.column(DESTINATION))
         if alone is not None:
             again = sorted(set(numbers[~alone].tolist()))
-            problems = dict(zip(again, repeated_problems([pa.array(again, pa.int64())], ["row"]), strict=True))
+            parts = [pa.array(again, pa.int64())] if ranks is None else ranks.given(again).flatten()
+            names = ["row"] if ranks is None else ranks.names
+            problems = dict(zip(again, repeated_problems(parts, names), strict=True))
             wrong += [(number, problems[number]) for number in numbers[~alone].tolist()]
             made = made.filter(pa.array(alone)).combine_chunks()
             moments, numbers, shards = moments[alone], numbers[alone], shards[alone]
@@ -386,9 +400,13 @@ class _Shards:
         _feed(carry, made, shards, start, made.num_rows)
         told = carry.take(codes=True)
         if wrong:
-            lost = {"row": [number for number, _ in wrong], "blocked_by": [problem for _, problem in wrong]}
+            whose = [number for number, _ in wrong]
+            lost = {
+                "row": pa.array(whose, pa.int64()) if ranks is None else ranks.given(whose),
+                "blocked_by": pa.array([problem for _, problem in wrong], told.schema.field("blocked_by").type),
+            }
             columns = [
-                pa.array(lost[field.name], field.type)
+                lost[field.name]
                 if field.name in lost
                 else pa.array(["rejected"] * len(wrong), field.type)
                 if field.name == "reason"
@@ -397,6 +415,39 @@ class _Shards:
             ]
             told = pa.concat_tables([told, pa.Table.from_arrays(columns, schema=told.schema)])
         return told
+
+
+class _Ranks:
+    """Whole numbers in the place of several, in their order: the places of the tuples among all of a micro-batch's."""
+
+    def __init__(self, rows: Any, kind: Any) -> None:
+        import numpy as np
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from pyengine.backlog.messages import ROW
+
+        self.names = [kind.field(place).name for place in range(kind.num_fields)]
+        self.fields = [kind.field(place) for place in range(kind.num_fields)]
+        names = [f"{PART}{place}" for place in range(len(self.names))]
+        there = np.logical_and.reduce([pc.is_valid(rows.column(name)).to_numpy() for name in names])
+        tuples = np.stack([pc.fill_null(rows.column(name), 0).to_numpy() for name in names], axis=1)
+        self.tuples, ranks = np.unique(tuples[there], axis=0, return_inverse=True)
+        found = np.zeros(len(there), np.int64)
+        found[there] = ranks.reshape(-1)
+        self.ranked = rows.drop_columns(names).append_column(ROW, pa.array(found, mask=~there))
+
+    def given(self, ranks: Any) -> Any:
+        """The tuples of these ranks as structs; null for None."""
+        import numpy as np
+        import pyarrow as pa
+
+        absent = np.array([rank is None for rank in ranks], bool) if isinstance(ranks, list) else None
+        places = np.array([rank or 0 for rank in ranks], np.int64) if isinstance(ranks, list) else ranks
+        taken = self.tuples[places] if len(self.tuples) else np.zeros((len(places), len(self.names)), np.int64)
+        columns = [pa.array(taken[:, place]) for place in range(len(self.names))]
+        mask = None if absent is None else pa.array(absent)
+        return pa.StructArray.from_arrays(columns, fields=self.fields, mask=mask)
 
 
 def _alone(moments: Any, numbers: Any, queues: Any) -> Any:

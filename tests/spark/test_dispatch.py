@@ -609,3 +609,17 @@ def test_a_moment_is_milliseconds_in_every_call(spark: Any) -> None:
         topology = Topology(source=source, consumers=(Consumer("c", "q", selector=text),))
         assert [line.consumer for line in dispatch(frame, topology).collect()] == ["c"]
     assert Selector(text).mask(frame.drop("queue").toPandas()).tolist() == [True]
+
+
+def test_decimals_are_exact_numbers_and_intervals_milliseconds(spark: Any) -> None:
+    topology = Topology(
+        source=Source(destination="q", path="x"),
+        consumers=(Consumer("a", "q", "price = 0.1 AND took = 1500"), Consumer("b", "q", "price = 9007199254740993")),
+    )
+    frame = spark.sql(
+        "SELECT CAST(n AS long) AS n, CAST(price AS decimal(20, 2)) AS price, took FROM VALUES "
+        "(0, '0.10', interval '1.5' second), (1, '9007199254740993', NULL), (2, '9007199254740992', NULL) "
+        "AS t(n, price, took)"
+    )
+    found = dispatch(frame, topology, row="n").toArrow().sort_by("row").to_pylist()
+    assert [(line["consumer"], line["reason"]) for line in found] == [("a", None), ("b", None), (None, "selector")]

@@ -9,6 +9,7 @@ import resource
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -57,8 +58,8 @@ def run(spark: Any, folder: Path, files_a_batch: int, topology: Topology, place:
     """The stream over all files of a folder, until nothing is left."""
     schema = spark.read.parquet(str(folder)).schema
     frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", files_a_batch).parquet(str(folder))
-    options = {"sink": place / "sink", "shards": 4, "partitions": 2, **options}
-    writer = dispatch_stream(frame, topology, row="number", state=place / "state", **options)
+    options = {"row": "number", "sink": place / "sink", "shards": 4, "partitions": 2, **options}
+    writer = dispatch_stream(frame, topology, state=place / "state", **options)
     query = writer.trigger(availableNow=True).start()
     query.awaitTermination()
 
@@ -288,6 +289,51 @@ def test_a_function_gets_each_micro_batch_and_state_and_checkpoint_belong_togeth
         run(spark, tmp_path / "in", 1, topology, place, sink=lambda df, batch: None)
 
 
+def test_several_columns_number_the_rows_of_a_stream(spark: Any, tmp_path: Path) -> None:
+    """Offsets of two partitions: the answer of a single number that stands for both, and whole rows in what is told."""
+    topology = small_topology(Consumer("hoards", "q.>", prefetch=3, acknowledges=False), Consumer("late", "q.a"))
+    rows = numbered(["a"] * 9 + ["event"] + ["a", "b", "a"], {9: "join late"})
+    both = {
+        "partition": pa.array([0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 4, 4, 4], pa.int32()),
+        "offset": pa.array([5, 6, -7, 0, 1, 1, 0, 1, None, 0, 2, 1, 0], pa.int64()),
+    }
+    for name, column in both.items():
+        rows = rows.append_column(name, column)
+    write_files(rows.drop_columns(["number"]), tmp_path / "several", 2)
+    pairs = zip(*(each.to_pylist() for each in both.values()), strict=True)
+    plain = pa.array([None if offset is None else 1000 * partition + offset for partition, offset in pairs])
+    write_files(rows.drop_columns([*both, "number"]).append_column("number", plain), tmp_path / "one", 2)
+    found = {}
+    for name, row in (("several", ("partition", "offset")), ("one", "number")):
+        place = tmp_path / f"of-{name}"
+        run(spark, tmp_path / name, 1, topology, place, event="event", late=["late"], row=row)
+        lines = []
+        for line in told(spark, place).to_pylist():
+            if isinstance(line["row"], dict):
+                assert list(line["row"]) == list(both)
+                line["row"] = 1000 * line["row"]["partition"] + line["row"]["offset"]
+            line["blocked_by"] = (line["blocked_by"] or "").partition("=")[2].partition(":")[2]
+            lines.append(tuple(line.values()))
+        found[name] = sorted(lines, key=str)
+    assert found["several"] == found["one"]
+    repeated = [line for line in found["one"] if "more than once" in str(line)]
+    assert len(repeated) == 2
+
+
+def test_decimals_go_through_a_stream(spark: Any, tmp_path: Path) -> None:
+    topology = Topology(Source("q", path="unused"), (Consumer("a", "q", "price = 0.1"),))
+    rows = pa.table(
+        {
+            "number": [0, 1, 2],
+            "price": [Decimal("0.10"), Decimal("0.11"), None],
+        }
+    )
+    write_files(rows, tmp_path / "in", 1)
+    run(spark, tmp_path / "in", 1, topology, tmp_path)
+    lines = {line["row"]: (line["consumer"], line["reason"]) for line in told(spark, tmp_path).to_pylist()}
+    assert lines == {0: ("a", None), 1: (None, "selector"), 2: (None, "selector")}
+
+
 def test_what_cannot_be_a_stream_is_told_at_once(spark: Any, tmp_path: Path) -> None:
     write_files(numbered(["a"]).append_column("when", pa.array([1.5])), tmp_path / "in", 1)
     frame = spark.readStream.schema(spark.read.parquet(str(tmp_path / "in")).schema).parquet(str(tmp_path / "in"))
@@ -296,8 +342,10 @@ def test_what_cannot_be_a_stream_is_told_at_once(spark: Any, tmp_path: Path) -> 
         dispatch_stream(frame, small_topology(Consumer("a", "topic://t")), **where)
     with pytest.raises(InvalidTopologyError, match="late"):
         dispatch_stream(frame, small_topology(Consumer("a", "q.>")), late=["b"], **where)
-    with pytest.raises(ConfigurationError, match=r"row=number, n: is more than the one column .*withColumn"):
-        dispatch_stream(frame, small_topology(Consumer("a", "q.>")), **where | {"row": ("number", "n")})
+    with pytest.raises(ConfigurationError, match=r"row=number, number: names a column twice"):
+        dispatch_stream(frame, small_topology(Consumer("a", "q.>")), **where | {"row": ("number", "number")})
+    with pytest.raises(UnsupportedColumnError, match="when"):
+        dispatch_stream(frame, small_topology(Consumer("a", "q.>")), **where | {"row": ("number", "when")})
     by_double = Topology(Source("q.{when}", path="unused"), (Consumer("a", "q.>"),))
     with pytest.raises(UnsupportedColumnError, match="when"):
         dispatch_stream(frame, by_double, **where)

@@ -26,6 +26,7 @@ from pyengine.activemq.tables.assignments import (
     DESTINATION,
     KEPT_COLUMNS,
     NAMED,
+    ROW,
     masked,
     persistent,
     whole_numbers,
@@ -73,6 +74,11 @@ class _Shard:
     used: int = 0
 
 
+def told_schema(columns: pa.Schema) -> pa.Schema:
+    """STREAM_SCHEMA for messages with these columns, whose number may be a struct of several."""
+    return STREAM_SCHEMA.set(0, pa.field("row", columns.field(ROW).type))
+
+
 def encoded(messages: Any) -> Any:
     """A batch or table of messages with queues and groups as dictionaries, which are quick to move."""
     for name in (DESTINATION, "JMSXGroupID"):
@@ -92,6 +98,7 @@ class Carry:
     def __init__(self, topology: Topology, columns: pa.Schema, late: Iterable[str] = ()) -> None:
         self.topology = topology
         self.columns = columns
+        self.told = told_schema(columns)
         self._late = frozenset(late)
         self._places = {consumer.name: place for place, consumer in enumerate(topology.consumers)}
         self._shards: dict[int, _Shard] = {}
@@ -495,7 +502,8 @@ class Carry:
         names = pa.array(self._names, pa.string())
         told["destination"] = pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), names)
         columns = []
-        for wanted in CODED_SCHEMA:
+        schema = CODED_SCHEMA.set(0, self.told.field(0))
+        for wanted in schema:
             source = KEPT_COLUMNS.get(wanted.name, "")
             if wanted.name in told:
                 column = told[wanted.name]
@@ -507,7 +515,7 @@ class Carry:
                 columns.append(column.cast(wanted.type))
             else:
                 columns.append(pa.nulls(len(at), wanted.type))
-        return pa.Table.from_arrays(columns, schema=CODED_SCHEMA)
+        return pa.Table.from_arrays(columns, schema=schema)
 
     def _forget(self, numbers: list[int]) -> None:
         """Drop the rows of these queues that are not there any more; what expired before it was delivered is told."""
@@ -542,8 +550,8 @@ class Carry:
         codes: CODED_SCHEMA, which is quicker to make and to write.
         """
         told, self._out = self._out, []
-        table = pa.concat_tables(told) if told else CODED_SCHEMA.empty_table()
-        return table if codes else table.cast(STREAM_SCHEMA)
+        table = pa.concat_tables(told) if told else CODED_SCHEMA.set(0, self.told.field(0)).empty_table()
+        return table if codes else table.cast(self.told)
 
     def held(self, shards: Iterable[int]) -> pa.Table:
         """Everything that waits in these shards, and why, by queue and arrival."""
@@ -559,7 +567,7 @@ class Carry:
                 runs.append(np.full(len(sequences), len(queues)))
                 queues.append(queue)
         if not queues:
-            return STREAM_SCHEMA.empty_table()
+            return self.told.empty_table()
         key = np.concatenate(keys)
         at = np.searchsorted(self._kept.column(_KEY).to_numpy(), key)
         why = np.concatenate(reasons)
@@ -572,7 +580,7 @@ class Carry:
             reason=pa.DictionaryArray.from_arrays(pa.array(words.astype(np.int32)), REASON_WORDS),
             blocked_by=self._consumers(queues, np.concatenate(runs), np.concatenate(consumers)),
             attempt=self._kept.column(_ATTEMPTS).to_numpy()[at],
-        ).cast(STREAM_SCHEMA)
+        ).cast(self.told)
 
     @property
     def shards(self) -> frozenset[int]:

@@ -166,7 +166,8 @@ class TopicDispatcher:
         for name, column in (("connection", CONNECTION), ("message_id", "JMSMessageID")):
             if column in batch.schema.names:
                 settings.append((name, batch.column(column).cast(pa.string()).to_pylist()))
-        properties = [(name, batch.column(name).to_pylist()) for name in self._properties if name in batch.schema.names]
+        properties = [(name, _property_values(batch.column(name))) for name in self._properties if name in
+                      batch.schema.names]  # fmt: skip
         for place, (key, name) in enumerate(zip(keys, names, strict=True)):
             if key != self._key or self._region is None:
                 if self._region is not None:
@@ -184,6 +185,11 @@ class TopicDispatcher:
             self._region.close(lines)
         self._key, self._region = None, None
         yield from lines.table()
+
+
+def _property_values(column: Any) -> list[Any]:
+    """Values that a property may have: decimals of one column are equal where their texts are."""
+    return (column.cast(pa.string()) if pa.types.is_decimal(column.type) else column).to_pylist()  # type: ignore[no-any-return]
 
 
 class _OpenRegion:

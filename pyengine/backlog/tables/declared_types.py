@@ -34,7 +34,8 @@ def misfit(java: str) -> str:
 
 
 def typed(values: Any, wanted: Any) -> Any:
-    """Values in another Arrow type; moments become epoch milliseconds, 0 and 1 and their texts booleans.
+    """Values in another Arrow type; moments become epoch milliseconds, times and durations milliseconds, 0 and 1 and
+    their texts booleans.
 
     Raises ArrowInvalid where some value has no counterpart, ArrowNotImplementedError where none of its type has.
     """
@@ -49,6 +50,9 @@ def typed(values: Any, wanted: Any) -> Any:
         return values.cast(pa.string()).cast(wanted)
     if (kinds.is_timestamp(values.type) or kinds.is_date(values.type)) and wanted == pa.int64():
         return milliseconds(values)
+    if (kinds.is_time(values.type) or kinds.is_duration(values.type)) and wanted == pa.int64():
+        whole = values.cast(pa.int32()) if kinds.is_time32(values.type) else values
+        return scaled(whole.cast(pa.int64()), MILLISECONDS[values.type.unit])
     return values.cast(wanted)
 
 

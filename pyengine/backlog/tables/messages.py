@@ -47,7 +47,8 @@ _HAS_OFFSET = r"(Z|z|[+-]\d\d:?\d\d|[+-]\d\d)$"
 def stored_type(name: str, type: pa.DataType) -> pa.DataType:
     """The Arrow type in which a property column of this type is kept; raises UnsupportedColumnError.
 
-    Unsigned numbers widen to the next signed type, moments become epoch milliseconds (long), dictionaries their values.
+    Unsigned numbers widen to the next signed type, moments become epoch milliseconds (long), times of day and durations
+    milliseconds, dictionaries their values; decimals stay the exact numbers that they are.
     """
     if pa.types.is_dictionary(type):
         return stored_type(name, type.value_type)
@@ -66,11 +67,12 @@ def stored_type(name: str, type: pa.DataType) -> pa.DataType:
     }
     if type in widened:
         return widened[type]
-    if pa.types.is_timestamp(type) or pa.types.is_date(type):
+    kinds = pa.types
+    if kinds.is_timestamp(type) or kinds.is_date(type) or kinds.is_time(type) or kinds.is_duration(type):
         return pa.int64()
-    declared = "double" if pa.types.is_decimal(type) else "string" if pa.types.is_time(type) else None
-    hint = "" if declared is None else f', or give it a type: types = {{ {name} = "{declared}" }}'
-    raise UnsupportedColumnError(name, str(type), f"leave it out of the source's properties{hint}")
+    if kinds.is_decimal(type):
+        return type if kinds.is_decimal256(type) else pa.decimal128(type.precision, type.scale)
+    raise UnsupportedColumnError(name, str(type), "leave it out of the source's properties")
 
 
 def refuse_own_name(name: str) -> None:

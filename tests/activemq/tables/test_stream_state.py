@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,8 @@ from pyengine.activemq.tables.shapes import member_of
 from pyengine.activemq.tables.stream_state import Carry
 from pyengine.backlog.tables.messages import to_messages
 from pyengine.errors import SnapshotError
-from pyengine.topology import Consumer, Policy, Topology
+from pyengine.topology import Consumer, Policy, Source, Topology
+from pyengine.topology.policy import ConstantPendingMessageLimitStrategy, UniquePropertyMessageEvictionStrategy
 from tests.spark.test_dispatch import SCHEMA, by_row, consumers, policies, rows, topology_of
 
 SHARDS = 3
@@ -252,3 +254,44 @@ def test_an_event_that_makes_no_sense_is_told_and_changes_nothing() -> None:
     assert "an event is one of" in stream.event("join", "nobody", 0)
     stream.feed(messages)
     assert stream.everything().column("reason").to_pylist() == ["no_consumer"]
+
+
+def test_decimals_wait_for_a_late_consumer_as_the_exact_numbers_they_are() -> None:
+    """0.10 is 0.1, and a number beyond the doubles is not its neighbour; also after the state was bytes."""
+    topology = Topology(
+        Source("q", path="x"), (Consumer("a", "q", "price = 9007199254740993"), Consumer("late", "q", "price = 0.1"))
+    )
+    prices = ["0.10", "9007199254740993", "9007199254740992", None, "0.11"]
+    rows = pa.table({"price": pa.array([None if each is None else Decimal(each) for each in prices],
+                                       pa.decimal128(20, 2))})  # fmt: skip
+    made, rejects = to_messages(rows, range(len(prices)), topology.source)
+    assert not rejects
+    made = made.select(columns_read(topology, made.column_names)).combine_chunks()
+    stream = Stream(topology, made.schema, frozenset({"late"}))
+    carry = stream.opened()
+    carry.feed(made.to_batches()[0], np.full(len(prices), shard_of("q")))
+    stream.closed(carry)
+    carry = stream.opened()
+    assert not carry.event("join", "late", 0)
+    stream.closed(carry)
+    given = {line["row"]: line["consumer"] for table in stream.told for line in table.to_pylist()}
+    assert given == {0: "late", 1: "a"}
+    found = dispatch_table(topology, made)
+    assert found.column("consumer").to_pylist() == ["late", "a", None, None, None]
+
+
+def test_an_eviction_property_may_be_a_decimal() -> None:
+    policy = Policy(
+        "topic://t",
+        message_eviction_strategy=UniquePropertyMessageEvictionStrategy(property_name="price"),
+        pending_message_limit_strategy=ConstantPendingMessageLimitStrategy(limit=2),
+    )
+    topology = Topology(
+        Source("topic://t", path="x"), (Consumer("a", "topic://t", prefetch=1, acknowledges=False),), (policy,)
+    )
+    rows = pa.table({"price": pa.array([Decimal(each) for each in ("1", "0.1", "0.1", "2", "0.1")])})
+    made, _ = to_messages(rows, range(5), topology.source)
+    doubles, _ = to_messages(pa.table({"price": [1.0, 0.1, 0.1, 2.0, 0.1]}), range(5), topology.source)
+    reasons = [dispatch_table(topology, each).sort_by("row").column("reason").to_pylist() for each in (made, doubles)]
+    assert reasons[0] == reasons[1]
+    assert "discarded" in reasons[0]

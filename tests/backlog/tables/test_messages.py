@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -49,6 +49,10 @@ def test_types_are_kept_widened_or_refused() -> None:
             "when": pa.array([datetime(1970, 1, 1, 0, 0, 1)], pa.timestamp("us")),
             "day": pa.array([date(1970, 1, 2)]),
             "nothing": pa.nulls(1),
+            "price": pa.array([Decimal("1.50")]),
+            "clock": pa.array([time(0, 0, 1, 1999)], pa.time64("us")),
+            "second": pa.array([time(0, 0, 2)], pa.time32("s")),
+            "took": pa.array([timedelta(microseconds=-1)], pa.duration("us")),
         }
     )
     messages, rejects = to_messages(table, [0], source())
@@ -63,12 +67,17 @@ def test_types_are_kept_widened_or_refused() -> None:
         "when": "int64",
         "day": "int64",
         "nothing": "string",
+        "price": "decimal128(3, 2)",
+        "clock": "int64",
+        "second": "int64",
+        "took": "int64",
     }
     line = messages.to_pylist()[0]
     assert (line["when"], line["day"], line["unsigned"], line["nothing"]) == (1000, 86_400_000, 255, None)
-    assert line["__bytes"] == 1 + 2 + 4 + 1 + 4 + 8 + 8
-    with pytest.raises(UnsupportedColumnError, match="price"):
-        to_messages(pa.table({"price": [Decimal("1.5")]}), [0], source())
+    assert (line["price"], line["clock"], line["second"], line["took"]) == (Decimal("1.50"), 1001, 2000, -1)
+    assert line["__bytes"] == 1 + 2 + 4 + 1 + 4 + 8 + 8 + 16 + 3 * 8
+    with pytest.raises(UnsupportedColumnError, match="span"):
+        to_messages(pa.table({"span": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}), [0], source())
 
 
 @pytest.mark.parametrize(
