@@ -363,8 +363,25 @@ cdef int import_batch(Columns self, object batch, object names) except -1:
         return import_frame(self, batch, frame_of(type(batch)), names)
     raise TypeError(
         "a batch is a list or tuple of messages, a PackedMessages, a dict of numpy arrays, or an object with"
-        f" the Arrow PyCapsule interface, not {type(batch).__name__}"
+        f" the Arrow PyCapsule interface, not {type(batch).__name__}{what_to_do(batch)}"
     )
+
+
+cdef str what_to_do(object batch):
+    """How rows are had of an object that stands for a query, by the library that it comes from; else nothing."""
+    cdef str library = (type(batch).__module__ or "").partition(".")[0]
+    if library == "pyspark":
+        return "; pyengine.spark.where and match ask a DataFrame of Spark"
+    for whose, call in WAYS_TO_ROWS:
+        if library == whose and hasattr(batch, call):
+            return f"; give {type(batch).__name__}.{call}()"
+    return ""
+
+
+cdef tuple WAYS_TO_ROWS = (
+    ("polars", "collect"), ("pyarrow", "to_table"), ("dask", "compute"), ("dask_expr", "compute"),
+    ("ibis", "to_pyarrow"), ("datasets", "to_polars"),
+)
 
 
 cdef enum Frame:              # whose columns can be chosen by name, and how
@@ -472,7 +489,10 @@ cdef int import_singly(Columns self, object batch, int frame, list names, object
         if problem is None:
             good.append(name)
         else:
-            self.refused[name] = described_column(batch, name), f"{said_by(problem)}; {REFUSED_HINT}"
+            said = said_by(problem)
+            if frame == CONVERTED and holds_infinity(batch, name):
+                said = "it holds Decimal('Infinity'), which no column of decimals can"
+            self.refused[name] = described_column(batch, name), f"{said}; {REFUSED_HINT}"
     if len(good) == len(names) and batch is given or not good and not has_rows(batch):
         raise UnreadableBatchError(type(batch).__name__, said_by(failure)) from failure
     self.forget()
@@ -495,6 +515,13 @@ cdef object problem_alone(Columns alone, object batch, int frame, object name):
             raise
         return error
     return None
+
+
+cdef bint holds_infinity(object frame, object name):
+    try:
+        return any(isinstance(value, Decimal) and value.is_infinite() for value in frame[name].tolist())
+    except Exception:   # of another library: the column's own problem is told
+        return False
 
 
 cdef object with_decimals(object frame, object name):

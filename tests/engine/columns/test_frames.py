@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -341,3 +342,27 @@ def test_a_text_that_is_not_utf8_is_told_with_its_row() -> None:
             {number: f"n > 0 AND REGEX('a.*', s) AND n <> {number + 9}" for number in range(200)}
         ).match_batch(not_utf8())
     assert Selector("s = 'ok'").mask(not_utf8()).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        (lambda: pl.LazyFrame({"a": [1]}), r"not LazyFrame; give LazyFrame\.collect\(\)$"),
+        (lambda: ds.dataset(pa.table({"a": [1]})), r"not InMemoryDataset; give InMemoryDataset\.to_table\(\)$"),
+        (lambda: ds.dataset(pa.table({"a": [1]})).scanner(), r"not Scanner; give Scanner\.to_table\(\)$"),
+        (lambda: 7, r"not int$"),
+    ],
+    ids=["polars", "a data set", "a scanner", "a number"],
+)
+@pytest.mark.parametrize("ask", [Selector("a > 0").mask, Subscriptions({"a": "a > 0"}).match_batch])
+def test_a_query_that_was_not_run_is_told_with_what_runs_it(
+    query: Callable[[], Any], words: str, ask: Callable[[Any], Any]
+) -> None:
+    with pytest.raises(TypeError, match=words):
+        ask(query())
+
+
+def test_an_infinite_decimal_is_named() -> None:
+    frame = pd.DataFrame({"a": [Decimal("Infinity"), Decimal(1)]})
+    with pytest.raises(UnsupportedColumnError, match=r"'a' .*it holds Decimal\('Infinity'\), which no column of decim"):
+        Selector("a > 0").mask(frame)
