@@ -301,9 +301,9 @@ class _Plan:
 
 def _plan(topology: Topology, aside: Path, shards: int | None) -> _Plan:
     """The work of a run, or what an interrupted run of the same topology over the same files left."""
-    from pyengine.activemq.dispatch import columns_read
-    from pyengine.backlog.messages import message_schema
-    from pyengine.backlog.sources import parquet_pieces, read_schema
+    from pyengine.activemq.tables.dispatch import columns_read
+    from pyengine.backlog.tables.messages import message_schema
+    from pyengine.backlog.tables.sources import parquet_pieces, read_schema
 
     pieces = parquet_pieces(topology.source)
     if pieces:

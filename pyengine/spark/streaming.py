@@ -79,14 +79,11 @@ def dispatch_stream(
     require_spark()
     require_count("shards", shards)
     require_count("partitions", partitions)
-    from pyengine.activemq.tables.dispatch import columns_read
-    from pyengine.backlog.tables.declared_types import arrow_type
-    from pyengine.backlog.tables.messages import DESTINATION, message_schema
     import pyarrow as pa
 
-    from pyengine.activemq.dispatch import columns_read
-    from pyengine.backlog.declared_types import arrow_type
-    from pyengine.backlog.messages import DESTINATION, ROW, message_schema
+    from pyengine.activemq.tables.dispatch import columns_read
+    from pyengine.backlog.tables.declared_types import arrow_type
+    from pyengine.backlog.tables.messages import DESTINATION, ROW, message_schema
 
     check("topology", topology, Topology)
     check("row", row, str | Sequence[str])
@@ -143,8 +140,6 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
     require_path("state", state)
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    from pyengine.activemq.tables.stream_state import STREAM_SCHEMA
-
     progress = StateFolder(str(state)).read_progress()
     if progress is None:
         raise SnapshotError(f"{state}: no micro-batch of a stream was completed here")
@@ -199,8 +194,6 @@ class _Work:
 
     def _told(self, df: DataFrame, done: Path) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
-
-        from pyengine.activemq.tables.stream_state import STREAM_SCHEMA
 
         # What would make Spark look for other folders is a part of this one's name.
         path = re.sub(r"([*?{}\[\]])", r"\\\1", str(done))
@@ -425,7 +418,7 @@ class _Ranks:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from pyengine.backlog.messages import ROW
+        from pyengine.backlog.tables.messages import ROW
 
         self.names = [kind.field(place).name for place in range(kind.num_fields)]
         self.fields = [kind.field(place) for place in range(kind.num_fields)]

@@ -30,6 +30,7 @@ from tests.backlog.diagnosis.mqadmin_text import (
     stats_all,
     topic_status,
 )
+from tests.backlog.tools.dressing import DRESSES
 
 NOW = 1_593_511_200_000  # 2020-06-30 10:00:00 in UTC
 MINUTE = 60_000
@@ -577,6 +578,14 @@ def test_lines_of_a_log(case: str) -> None:
     if not want:
         assert not judged_healthy(found)
         assert to_bring(found) or "commit" in case
+
+
+@pytest.mark.parametrize(
+    "dress", ["kubectl logs --prefix", "docker compose logs", "docker compose logs of all", "docker logs -t"]
+)
+def test_lines_of_a_log_behind_a_container_s_margin(dress: str) -> None:
+    found = {case: codes(read_text(DRESSES[dress](text, NOW), "client.log", NOW)) for case, (text, _) in LOGS.items()}
+    assert found == {case: want for case, (_, want) in LOGS.items()}
 
 
 def test_four_sides_of_one_incident_are_one_cause() -> None:

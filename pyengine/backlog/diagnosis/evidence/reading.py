@@ -29,12 +29,8 @@ from pyengine.backlog.diagnosis.evidence import (
 from pyengine.backlog.diagnosis.evidence.clocks import with_days
 from pyengine.backlog.diagnosis.evidence.model import Evidence, Remark, Source
 from pyengine.backlog.diagnosis.evidence.opening import Opened, open_text
+from pyengine.backlog.diagnosis.evidence.titles import with_titles
 from pyengine.backlog.diagnosis.evidence.transcript import without_margin
-from pyengine.backlog.evidence.clocks import with_days
-from pyengine.backlog.evidence.model import Evidence, Remark, Source
-from pyengine.backlog.evidence.opening import Opened, open_text
-from pyengine.backlog.evidence.titles import with_titles
-from pyengine.backlog.evidence.transcript import without_margin
 from pyengine.backlog.findings import say
 from pyengine.backlog.heard import heard
 from pyengine.errors import InvalidSourceError

@@ -59,6 +59,13 @@ _TITLED = re.compile(
     r"[^#\n]{0,80}?(?=#(?:Topic|Group|Broker Name|Cluster Name|Index|ClientId)\b|(?:GROUP|TOPIC)[, ]+\S|"
     r"(?:Group|Name) {2,}\S|(?<!\d)001 {1,2}\S+ +\S)"
 )
+# What kubectl logs --prefix, docker compose and docker logs -t put in front of a log's lines and of dumps.
+_LOGGED = tuple(
+    map(
+        re.compile,
+        (r"\[pod/[\w./-]+\] ", r"[\w.-]+[-_]\d+ +\| ", r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,9}Z (?=[\s\S])"),
+    )
+)
 _TITLES = (
     "#Topic",
     "#Group",
@@ -204,9 +211,16 @@ def without_margin(text: str) -> str:
         lines = text.splitlines()
         if len(lines) > 1 and all(line.startswith(service[0].rstrip()) for line in lines if line.strip()):
             return "\n".join(line[len(service[0]) :] for line in lines)
+    lines = text.splitlines()
+    filled = sum(bool(line.strip()) for line in lines)
+    for logged in _LOGGED:
+        if filled and sum(logged.match(line) is not None for line in lines) * 2 > filled:
+            bare = [logged.sub("", line, count=1) for line in lines]
+            # The moment of a line of a log stands in it once more; that of a table nowhere else.
+            if not (_ISO.match(text.lstrip()) and any(_TITLED.match(line) for line in bare)):
+                return "\n".join(bare)
     if not any(word in text for word in _TITLES):
         return text
-    lines = text.splitlines()
     margins = [
         margin
         for line in lines
@@ -214,7 +228,6 @@ def without_margin(text: str) -> str:
     ]
     for like in dict.fromkeys(_like(each[0]) for each in margins):
         matches = [re.match(like, line) for line in lines]
-        filled = sum(bool(line.strip()) for line in lines)
         if sum(match is not None for match in matches) * 2 > filled > 1:
             return "\n".join(
                 line if match is None else _behind(line, match[0]) for line, match in zip(lines, matches, strict=True)
