@@ -16,7 +16,7 @@ def mirror(pattern: str, target: Path) -> None:
     """Make ``target`` hold the wings' files of one pattern, touching only what changed."""
     sources = {source.relative_to(ENGINE): source for source in ENGINE.rglob(pattern)}
     for stale in target.rglob(pattern):
-        if stale.relative_to(target) not in sources and stale != PACKAGE / "__init__.py":
+        if stale.relative_to(target) not in sources and stale.parent != PACKAGE:  # what lies there is no wing's
             stale.unlink()
     for name, source in sources.items():
         copy = target / name
@@ -25,13 +25,13 @@ def mirror(pattern: str, target: Path) -> None:
             shutil.copy2(source, copy)
 
 
-# Cython finds a .pxd by its qualified name, pyengine/_engine/java/value.pxd; type checkers find a .pyi, and Python a
-# wing's __init__.py, in the package.
+# Cython finds a .pxd by its qualified name, pyengine/_engine/java/value.pxd; type checkers find a .pyi, and Python what
+# is not compiled, in the package.
 CIMPORT = Path("build/cimport")
 PACKAGE = Path("pyengine/_engine")
 mirror("*.pxd", CIMPORT / PACKAGE)
 mirror("*.pyi", PACKAGE)
-mirror("__init__.py", PACKAGE)
+mirror("*.py", PACKAGE)
 wings = [PACKAGE / found.parent.relative_to(ENGINE) for found in ENGINE.rglob("__init__.py")]
 for package in (PACKAGE.parent, PACKAGE, *wings):
     if not (CIMPORT / package / "__init__.pxd").exists():  # a newer one would have a room compiled again

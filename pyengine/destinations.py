@@ -9,56 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cmp_to_key, lru_cache
+from functools import cmp_to_key
 from typing import Generic, TypeVar
 from urllib.parse import unquote_plus
 
+from pyengine._engine.activemq.commands.destination import ANY_ELEMENT as ANY_ELEMENT
+from pyengine._engine.activemq.commands.destination import ANY_REST as ANY_REST
+from pyengine._engine.activemq.commands.destination import Destination as Destination
+from pyengine._engine.activemq.commands.destination import (
+    elements_of,
+    prefix_of,
+)
 from pyengine._engine.java.hashing import set_order
-from pyengine.attributes import frozen
 
 V = TypeVar("V")
-ANY_ELEMENT = "*"
-ANY_REST = ">"
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
 ADVISORY = "ActiveMQ.Advisory."  # prefix of the topics on which a broker publishes advisories
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """One destination, or a pattern of destinations.
-
-    name: without prefix and options, trimmed, case-sensitive. kind: "queue" (default), "topic", "temp-queue" or
-    "temp-topic"; destinations of different kinds are never equal and never match. options: what followed the first
-    ``?``, as pairs in the order given, None for what has no ``=``; they take no part in comparing.
-    """
-
-    name: str
-    kind: str = "queue"
-    options: tuple[tuple[str, str | None], ...] = field(default=(), compare=False)
-
-    def __str__(self) -> str:
-        return f"{self.kind}://{self.name}"
-
-    @property
-    def elements(self) -> tuple[str, ...]:
-        """The parts between the dots."""
-        return _elements(self.name)
-
-    @property
-    def is_temporary(self) -> bool:
-        """Whether it ends with the connection that made it."""
-        return self.kind.startswith("temp-")
-
-    @property
-    def is_pattern(self) -> bool:
-        """True if ``*`` stands as a whole element anywhere, or ``>`` as the last one."""
-        return _is_pattern(self.name)
-
-    def matches(self, other: Destination) -> bool:
-        """True if this pattern (or exact name) covers ``other`` (spec activemq 4.2)."""
-        return self.kind == other.kind and _name_matches(self.name, other.name)
 
 
 def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]:
@@ -144,7 +110,7 @@ class DestinationMap(Generic[V]):
         for place, pattern in enumerate(self.patterns):
             for part in _parts(pattern):
                 branch = self._roots.setdefault(part.kind, _Branch())
-                path, whole = _prefix(part.elements)
+                path, whole = prefix_of(part.elements)
                 for element in path:
                     branch = branch.below.setdefault(element, _Branch())
                 (branch.names if whole else branch.rests).append(place)
@@ -188,7 +154,7 @@ class _Branch:
 
 def overlap(one: str, other: str) -> bool:
     """True if two names, each of which may be a pattern, have a name in common, as DestinationMap looks them up."""
-    ours, theirs = _elements(one), _elements(other)
+    ours, theirs = elements_of(one), elements_of(other)
     for a, b in zip(ours, theirs, strict=False):
         if ANY_REST in (a, b):
             return True
@@ -203,37 +169,6 @@ def _split_kind(text: str, default: str) -> tuple[str, str]:
         if text.startswith(kind + "://"):
             return kind, text[len(kind) + 3 :].strip()
     return default, text
-
-
-@lru_cache(maxsize=4096)
-def _elements(name: str) -> tuple[str, ...]:
-    return tuple(name.split("."))
-
-
-def _prefix(elements: tuple[str, ...]) -> tuple[tuple[str, ...], bool]:
-    """The elements before the ``>`` at the end, one or many, and whether there is none."""
-    count = len(elements)
-    while count and elements[count - 1] == ANY_REST:
-        count -= 1
-    return elements[:count], count == len(elements)
-
-
-def _is_pattern(name: str) -> bool:
-    parts = _elements(name)
-    return parts[-1] == ANY_REST or ANY_ELEMENT in parts
-
-
-@lru_cache(maxsize=65536)
-def _name_matches(pattern: str, name: str) -> bool:
-    wanted, given = _elements(pattern), _elements(name)
-    prefix, whole = _prefix(wanted)
-    if not whole:
-        return len(given) >= len(prefix) and all(
-            a == b or ANY_ELEMENT in (a, b) for a, b in zip(prefix, given, strict=False)
-        )
-    if ANY_ELEMENT in wanted:
-        return len(wanted) == len(given) and all(a in (ANY_ELEMENT, b) for a, b in zip(wanted, given, strict=True))
-    return pattern == name
 
 
 def _parts(destination: Destination) -> tuple[Destination, ...]:

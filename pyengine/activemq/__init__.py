@@ -2,9 +2,10 @@
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.queue.group_map import GroupMap
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
-from pyengine._engine.activemq.queue.queue import AckKind, Delivery, Queue
+from pyengine._engine.activemq.queue.queue import Delivery, Queue
 from pyengine._engine.closed_enums import close
 from pyengine._engine.serialization.codec import SharedValues
 from pyengine.activemq.broker.broker import Broker

@@ -30,19 +30,19 @@ def at_work(outbox: Outbox) -> Iterator[None]:
 
 def test_a_change_handed_over_is_made_by_the_thread_at_work_before_any_later_one():
     made: list[str] = []
-    outbox = Outbox(answered=lambda how, what: outbox.post(made.append, what) if how == "post" else made.append(what))
+    outbox = Outbox(answered=lambda what: outbox.post(made.append, what) if "post" in what else made.append(what))
     with at_work(outbox):
         assert not outbox.begin(wait=False)
-        outbox.hand_over("make", "1")
-        outbox.hand_over("post", "posted by 2")
+        outbox.hand_over("1")
+        outbox.hand_over("posted by 2")
         assert made == []
     assert made == ["1", "posted by 2"]
 
 
 def test_one_handed_over_to_nobody_is_made_at_once():
     made: list[int] = []
-    outbox = Outbox(answered=lambda: made.append(outbox.depth))
-    outbox.hand_over()
+    outbox = Outbox(answered=lambda _: made.append(outbox.depth))
+    outbox.hand_over("it")
     assert made == [1]
     assert outbox.depth == 0
 
@@ -50,8 +50,8 @@ def test_one_handed_over_to_nobody_is_made_at_once():
 @pytest.mark.parametrize("begin", [Outbox.__enter__, Outbox.begin])
 def test_what_begins_later_finds_it_made(begin):
     made: list[int] = []
-    outbox = Outbox(answered=lambda: made.append(outbox.depth))
-    outbox.handed_over.append(())  # as if its thread had given the lock back just now
+    outbox = Outbox(answered=lambda _: made.append(outbox.depth))
+    outbox.handed_over.append("it")  # as if its thread had given the lock back just now
     assert begin(outbox)
     assert made == [1]
     outbox.leave()
@@ -61,7 +61,7 @@ def test_it_is_no_part_of_a_change_that_has_begun_inside_another():
     made: list[int] = []
     outbox = Outbox(answered=made.append)
     with outbox:
-        outbox.handed_over.append((1,))
+        outbox.handed_over.append(1)
         with outbox:
             assert made == []
         assert made == []
@@ -151,9 +151,9 @@ def test_the_answer_of_a_delivery_is_a_change_of_its_own_before_the_next_deliver
     order: list[object] = []
     outbox = Outbox(answered=lambda answer: (order.append((answer, outbox.depth)), outbox.post(order.append, "posted")))
 
-    def ask(argument: str) -> tuple[str]:
+    def ask(argument: str) -> str:
         order.append((argument, outbox.depth))
-        return (argument.upper(),)
+        return argument.upper()
 
     with outbox:
         outbox.post(ask, "a")
@@ -165,9 +165,9 @@ def test_what_was_handed_over_before_an_answer_is_made_before_it():
     order: list[object] = []
     outbox = Outbox(answered=order.append)
 
-    def ask(argument: str) -> tuple[str]:
-        outbox.handed_over.append(("handed over",))
-        return (argument,)
+    def ask(argument: str) -> str:
+        outbox.handed_over.append("handed over")
+        return argument
 
     with outbox:
         outbox.post(ask, "answer")

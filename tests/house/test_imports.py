@@ -18,7 +18,11 @@ ROOT = Path(__file__).parents[2]
 CORE = ROOT / "engine"
 PACKAGE = "pyengine._engine"
 RUNTIME_PACKAGE = "pyengine.activemq._runtime"
-ENGINE = sorted(path for path in CORE.rglob("*") if path.suffix in {".pyx", ".pxd", ".pyi", ".h"})
+ENGINE = sorted(
+    path
+    for path in CORE.rglob("*")
+    if path.suffix in {".pyx", ".pxd", ".pyi", ".h"} or (path.suffix == ".py" and path.stem != "__init__")
+)
 RUNTIME = sorted((ROOT / "pyengine/activemq/_runtime").glob("*.p[yx][xd]"))  # stubs name the types of activemq
 FACADE = sorted(path for path in (ROOT / "pyengine").rglob("*.py") if "_engine" not in path.parts)
 
@@ -32,14 +36,16 @@ WINGS: dict[str, set[str]] = {
     "matching": {"java", "message", "selector", "columns"},
     "index": {"lowlevel", "java", "message", "selector", "columns", "matching"},
     "serialization": {"lowlevel", "matching"},
-    "activemq.queue": {"lowlevel", "java", "message", "matching", "serialization"},
-    "activemq.topic": {"lowlevel", "java", "message", "matching", "activemq.queue"},
-    "activemq.client": {"java", "message", "activemq.queue"},
+    "activemq.commands": {"message"},
+    "activemq.queue": {"lowlevel", "java", "message", "matching", "serialization", "activemq.commands"},
+    "activemq.topic": {"lowlevel", "java", "message", "matching", "activemq.commands", "activemq.queue"},
+    "activemq.client": {"java", "message", "activemq.commands"},
     "activemq.region": {
         "lowlevel",
         "java",
         "message",
         "matching",
+        "activemq.commands",
         "activemq.queue",
         "activemq.topic",
         "activemq.client",
@@ -51,16 +57,19 @@ WINGS: dict[str, set[str]] = {
     "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker"},
 }
 
-# What a room may import besides rooms. numpy is its C interface; errors, durations and visible, which
-# say what is wrong, what a timedelta is in ms and which characters a line shows, are the floor under everything.
+# What a room may import besides rooms. numpy is its C interface; attributes, errors, durations and visible, which say
+# which attributes can be set, what is wrong, what a timedelta is in ms and which characters a line shows, are the floor
+# under everything.
 CORE_MAY = {
     "libc",
     "cpython",
     "cython",
     "numpy",
+    "pyengine.attributes",
     "pyengine.errors",
     "pyengine.durations",
     "pyengine.visible",
+    "dataclasses",
     "datetime",
     "typing",
     "typing_extensions",
@@ -72,6 +81,7 @@ CORE_MAY = {
 }
 # Some rooms wrap a library, on first use; one is shared by threads that change it and match, and has a lock.
 CORE_ALSO = {
+    "activemq/commands/destination": {"functools"},
     "columns/arrow": {"decimal"},
     "index/subscriptions": {"threading"},
     "selector/xpath": {"lxml", "re"},

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pyengine import Message
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.message_consumer import Consumption, Offer
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
-from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, Pull, Remove
 from pyengine._engine.activemq.client.session_state import SessionState
+from pyengine._engine.activemq.commands.message_ack import MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from tests.model.consumption_model import ModelConsumer, ModelSession, Told
 
 MODES = {

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pyengine import Message, Selector
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.queue.group_map import GroupMap
 from pyengine._engine.activemq.queue.hold_reasons import Verdict
-from pyengine._engine.activemq.queue.queue import AckKind, Delivery, Queue
+from pyengine._engine.activemq.queue.queue import Delivery, Queue
 from tests.model.queue_model import ModelConsumer, ModelGroups, ModelMessage, ModelQueue
 
 

@@ -5,25 +5,7 @@ Invariants: ``size`` counts every list, and is part of the backlog's; without pr
 closed channel does not run.
 """
 
-from libc.stdint cimport int64_t
-
-from pyengine._engine.message.message cimport Message
-
-
-cdef class MessageDispatch:
-    cdef readonly object consumer_id
-    cdef readonly object destination
-    cdef readonly int redelivery_counter
-    cdef Message source                       # the message that the client reads; None: no message (see ``message``)
-    cdef Message own                          # the consumer's copy; None: not made yet; may be ``source`` itself
-    cdef int counter                          # redeliveries by the client's count; set on a copy, as the next two
-    cdef bint group_first
-    cdef int64_t out_time
-    cdef object consumer                      # whose listener has it, or None (no_gc: cleared after use)
-    cdef object cause                         # text of the listener's exception, or None
-
-    cdef Message take(self)                   # the consumer's copy
-    cdef int renew(self) except -1            # after a redelivery: drop the copy with the user's changes
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 
 
 cdef class Backlog:

@@ -6,8 +6,10 @@ that acknowledges in batches (dups-ok on a topic).
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport Channel, MessageDispatch
-from pyengine._engine.activemq.client.session_commands cimport Exchange, MessageAck
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+from pyengine._engine.activemq.client.dispatch_channel cimport Channel
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
+from pyengine._engine.activemq.client.session_commands cimport Exchange
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.client.redelivery_policy cimport RedeliveryPolicy
 

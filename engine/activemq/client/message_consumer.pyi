@@ -4,9 +4,9 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import Exchange
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.message import Message
 
 class Offer(IntEnum):

@@ -1,13 +1,13 @@
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport Channel, MessageDispatch
-from pyengine._engine.activemq.client.session_commands cimport (
-    AcknowledgeMode, Exchange, Later, MessageAck, Pull, Remove,
-)
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+from pyengine._engine.activemq.client.dispatch_channel cimport Channel
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
+from pyengine._engine.activemq.client.session_commands cimport AcknowledgeMode, Exchange, Later, Pull, Remove
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.client.redelivery_policy cimport RedeliveryPolicy
 
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 
 from pyengine.errors import IllegalStateError, JMSError
 

@@ -17,17 +17,6 @@ cpdef enum AcknowledgeMode:
     INDIVIDUAL_ACKNOWLEDGE = 4
 
 
-cdef class MessageAck:
-    cdef readonly object consumer_id
-    cdef readonly object destination
-    cdef readonly object kind
-    cdef readonly object last_message_id
-    cdef readonly object first_message_id
-    cdef readonly int message_count
-    cdef readonly object transaction_id
-    cdef readonly object poison_cause
-
-
 cdef class Begin:
     cdef readonly object transaction_id
 

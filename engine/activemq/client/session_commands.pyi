@@ -1,11 +1,11 @@
 from enum import IntEnum
-from typing import Any, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.message_consumer import Consumption
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 
 class AcknowledgeMode(IntEnum):
     SESSION_TRANSACTED = 0
@@ -13,28 +13,6 @@ class AcknowledgeMode(IntEnum):
     CLIENT_ACKNOWLEDGE = 2
     DUPS_OK_ACKNOWLEDGE = 3
     INDIVIDUAL_ACKNOWLEDGE = 4
-
-@disjoint_base
-class MessageAck:
-    consumer_id: str
-    destination: Any
-    kind: AckKind
-    last_message_id: str
-    first_message_id: str | None
-    message_count: int
-    transaction_id: str | None
-    poison_cause: str
-    def __init__(
-        self,
-        consumer_id: str,
-        destination: Any,
-        kind: AckKind,
-        last_message_id: str,
-        first_message_id: str | None = None,
-        message_count: int = 1,
-        transaction_id: str | None = None,
-        poison_cause: str = "",
-    ) -> None: ...
 
 @disjoint_base
 class Begin:

@@ -5,7 +5,8 @@ Invariants: ``consumers`` are in the order of creation; each is there under its 
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport Channel, MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+from pyengine._engine.activemq.client.dispatch_channel cimport Channel
 from pyengine._engine.activemq.client.message_consumer cimport Consumption, Offer
 from pyengine._engine.activemq.client.session_commands cimport Exchange
 

@@ -3,9 +3,9 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.message_consumer import Consumption, Offer
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Exchange, _Command
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 
 @disjoint_base
 class SessionState(Exchange):

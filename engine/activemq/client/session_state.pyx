@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport Backlog, Channel, MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+from pyengine._engine.activemq.client.dispatch_channel cimport Backlog, Channel
 from pyengine._engine.activemq.client.message_consumer cimport Consumption, Offer
 from pyengine._engine.activemq.client.session_commands cimport AcknowledgeMode, Exchange
 

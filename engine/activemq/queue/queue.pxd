@@ -9,15 +9,6 @@ from libc.stdint cimport int32_t, int64_t
 from pyengine._engine.activemq.queue.inspection cimport Inspection
 
 
-cpdef enum AckKind:
-    INDIVIDUAL = 4              # the message only
-    STANDARD = 2                # first..last in dispatch order
-    DELIVERED = 0               # nothing is acknowledged; the prefetch window widens
-    REDELIVERED = 3             # nothing is acknowledged; the client rolled first..last back again
-    POISON = 1                  # first..last are removed for the dead-letter queue
-    EXPIRED = 6                 # first..last had expired at the client
-
-
 cdef class Delivery:
     cdef readonly int64_t consumer
     cdef readonly object message

@@ -1,23 +1,15 @@
 from collections.abc import Callable, Hashable, Iterable
-from enum import IntEnum
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import disjoint_base
 
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason as HoldReason
 from pyengine._engine.activemq.queue.hold_reasons import Verdict as Verdict
 from pyengine._engine.activemq.queue.inspection import Inspection
 from pyengine._engine.serialization.codec import SharedValues
-
-class AckKind(IntEnum):
-    INDIVIDUAL = 4
-    STANDARD = 2
-    DELIVERED = 0
-    REDELIVERED = 3
-    POISON = 1
-    EXPIRED = 6
 
 class _Matches(Protocol):
     def matches(self, message: Any, /) -> bool: ...

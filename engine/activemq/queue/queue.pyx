@@ -9,6 +9,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 
+from pyengine._engine.activemq.commands.message_ack cimport (
+    DELIVERED, EXPIRED, INDIVIDUAL, POISON, REDELIVERED, STANDARD, AckKind,
+)
 from pyengine._engine.activemq.queue.batches cimport offer
 from pyengine._engine.message.envelope cimport Envelope
 from pyengine._engine.message.header cimport ABSENT, header_in, header_number, is_persistent
@@ -335,8 +338,9 @@ cdef class Queue(Inspection):
         objects sent of the messages acknowledged. Raises IllegalStateError for a message the consumer does not hold.
         """
         cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last)
-        cdef list bodies = self.settle(slot, end, -1 if first is None else self.message_of(first), kind,
-                                       count if kind == DELIVERED else -1, transaction)
+        cdef int what = kind
+        cdef list bodies = self.settle(slot, end, -1 if first is None else self.message_of(first), what,
+                                       count if what == DELIVERED else -1, transaction)
         self.after_messages()
         return bodies
 

@@ -9,8 +9,8 @@ nothing reaches the consumer any more.
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 
 

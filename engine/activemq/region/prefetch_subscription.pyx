@@ -2,10 +2,10 @@ cimport cython
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
-from pyengine._engine.activemq.queue.queue cimport DELIVERED, INDIVIDUAL, POISON, REDELIVERED, STANDARD
+from pyengine._engine.activemq.commands.message_ack cimport DELIVERED, INDIVIDUAL, POISON, REDELIVERED, STANDARD
 
 from pyengine.errors import JMSError, counted
 
@@ -122,7 +122,8 @@ cdef class PrefetchSubscription:
         acknowledged already in the same transaction. Raises JMSError if it holds no such messages, or if outside a
         transaction a STANDARD acknowledgement does not count as many.
         """
-        cdef bint one = ack.kind == INDIVIDUAL or ack.kind == DELIVERED
+        cdef int kind = ack.kind
+        cdef bint one = kind == INDIVIDUAL or kind == DELIVERED
         cdef bint inside = not one and ack.first_message_id is None
         cdef bint ended = False
         cdef int count = 0
@@ -146,13 +147,13 @@ cdef class PrefetchSubscription:
                 run[3] += 1
             if ended:
                 break
-        if not ended and not (inside and ack.kind == POISON):
+        if not ended and not (inside and kind == POISON):
             raise JMSError(f"unmatched acknowledge: messages from {ack.first_message_id} to {ack.last_message_id} are "
                            f"not held by consumer {ack.consumer_id} (kind {ack.kind})")
-        if ack.kind == STANDARD and ack.transaction_id is None and count != ack.message_count:
+        if kind == STANDARD and ack.transaction_id is None and count != ack.message_count:
             raise JMSError(f"unmatched acknowledge: {counted(ack.message_count, 'message')} up to "
                            f"{ack.last_message_id}, where consumer {ack.consumer_id} holds {count}")
-        if ack.kind == REDELIVERED:
+        if kind == REDELIVERED:
             runs = [run]
         return [(owner, MessageAck(ack.consumer_id, ack.destination, ack.kind, last,
                                    None if ack.first_message_id is None else first,

@@ -7,7 +7,7 @@ its destination, which it keeps alive.
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.region_queue cimport RegionQueue
 

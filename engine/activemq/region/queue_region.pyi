@@ -4,7 +4,7 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.client.session_commands import MessageAck
+from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.region.region_queue import RegionQueue
 from pyengine._engine.message.message import Message
 

@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int64_t, uintptr_t
 
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubscription
-from pyengine._engine.activemq.queue.queue cimport EXPIRED, POISON
+from pyengine._engine.activemq.commands.message_ack cimport EXPIRED, POISON
 from pyengine._engine.activemq.region.region_queue cimport RegionQueue
 
 

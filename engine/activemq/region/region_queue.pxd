@@ -7,7 +7,7 @@ removed while a consumer holds them.
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubscription
 from pyengine._engine.activemq.queue.queue cimport Queue

@@ -3,8 +3,8 @@ from typing import Any, Never, TypeAlias
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
-from pyengine._engine.activemq.client.session_commands import MessageAck
+from pyengine._engine.activemq.commands.message_ack import MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.activemq.queue.queue import Queue
 from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
 from pyengine._engine.message.message import Message

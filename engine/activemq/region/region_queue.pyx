@@ -3,12 +3,13 @@
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.lowlevel.linked_list cimport Chain
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine._engine.message.envelope cimport SMALLEST_SIZE
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport Held, PrefetchSubscription
-from pyengine._engine.activemq.queue.queue cimport DELIVERED, INDIVIDUAL, POISON, STANDARD, Queue
+from pyengine._engine.activemq.commands.message_ack cimport DELIVERED, INDIVIDUAL, POISON, STANDARD
+from pyengine._engine.activemq.queue.queue cimport Queue
 from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT
 from pyengine._engine.activemq.queue.rounds cimport Handout
 from pyengine._engine.matching.consumer_filter cimport BY_DISPATCH, BY_REDELIVERY

@@ -3,7 +3,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
 from pyengine._engine.lowlevel.linked_list cimport start_chain
-from pyengine._engine.activemq.queue.queue cimport AckKind
+from pyengine._engine.activemq.commands.message_ack cimport AckKind
 from pyengine._engine.activemq.topic.ledger cimport EventKind
 from pyengine._engine.activemq.topic.subscription cimport Subscription
 

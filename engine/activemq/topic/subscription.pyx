@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.lowlevel.linked_list cimport start_chain
 from pyengine._engine.activemq.topic.eviction_strategies cimport Eviction, OldestEviction
-from pyengine._engine.activemq.queue.queue cimport AckKind
+from pyengine._engine.activemq.commands.message_ack cimport AckKind
 from pyengine._engine.activemq.topic.ledger cimport EventKind
 
 from pyengine.errors import IllegalStateError

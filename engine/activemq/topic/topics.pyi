@@ -1,7 +1,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Literal, Protocol, TypeAlias
 
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.topic.eviction_strategies import Eviction, PendingLimit
 from pyengine._engine.activemq.topic.ledger import Event, TopicDelivery
 from pyengine._engine.activemq.topic.message_audit import Audit

@@ -8,7 +8,7 @@ from pyengine._engine.message.envelope cimport SMALLEST_SIZE, Envelope
 from pyengine._engine.activemq.topic.eviction_strategies cimport Eviction, OldestEviction, pending_limit
 from pyengine._engine.activemq.topic.fan_out cimport Serving, Topic, message_id_of
 from pyengine._engine.message.header cimport ABSENT, may_have_header
-from pyengine._engine.activemq.queue.queue cimport STANDARD, AckKind
+from pyengine._engine.activemq.commands.message_ack cimport STANDARD, AckKind
 from pyengine._engine.matching.consumer_filter cimport check_question
 from pyengine._engine.activemq.topic.recovery_policies cimport Recovery
 from pyengine._engine.activemq.topic.ledger cimport EventKind, TopicDelivery

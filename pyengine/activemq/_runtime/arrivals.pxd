@@ -3,7 +3,7 @@
 Sessions are known by weak references: a broker does not keep a connection alive that its user forgot.
 """
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine.activemq._runtime.route cimport Route
 from pyengine.activemq._runtime.session_executor cimport SessionExecutor
 

@@ -1,6 +1,6 @@
 from typing import Self, final
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.route import Route
 from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.session import Session

@@ -1,6 +1,6 @@
 """Where what a broker dispatches to a connection goes; see arrivals.pxd."""
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine.activemq._runtime.route cimport Route
 from pyengine.activemq._runtime.session_executor cimport SessionExecutor
 

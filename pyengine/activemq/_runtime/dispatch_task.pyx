@@ -1,7 +1,7 @@
 """The dispatch task of one connection; see dispatch_task.pxd."""
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
-from pyengine.activemq._runtime.route cimport Route
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+from pyengine.activemq._runtime.route cimport Answer, Route
 
 import threading
 from collections import deque
@@ -53,7 +53,7 @@ cdef class DispatchTask(Route):
             worker.close()
 
     def _run(self):
-        cdef object answer
+        cdef Answer answer
         try:
             while self.waiting:
                 if len(self.waiting) > 1 and self.dispatch_all is not None:
@@ -62,9 +62,9 @@ cdef class DispatchTask(Route):
                 answer = self.dispatch(self.waiting.popleft())
                 if answer is not None:
                     try:
-                        self.acknowledge(*answer)
+                        self.acknowledge(answer.ack, answer.failed)
                     except PyengineError as error:  # the store's, which no call can raise
-                        answer[1](error)
+                        answer.failed(error)
         finally:
             # Whoever adds looks at ``asked`` afterwards, so it is taken back before the last look at what waits.
             self.asked = False

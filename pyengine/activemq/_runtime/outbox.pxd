@@ -26,5 +26,5 @@ cdef class Outbox:
     cpdef leave(self, bint wait=*)
     cdef int deliver(self, int64_t* unit) except -1
     cdef int take_over(self) except -1
-    cdef int64_t answer(self, tuple answer) except -1
+    cdef int64_t answer(self, object answer) except -1
     cdef int keep(self, int64_t unit, bint wait) except -1

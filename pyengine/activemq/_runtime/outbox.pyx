@@ -19,7 +19,7 @@ cdef class Outbox:
     """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over, and ``posted``
     are these calls, for whoever has many of them.
 
-    A call that was posted returns None, or a tuple: then ``answered`` is called with its items, as a change that nobody
+    A call that was posted returns None, or an answer: then ``answered`` is called with it, as a change that nobody
     waits for. units: where changes are kept, each whole: a store with ``seal()``, which ends the present change and
     returns its number, 0 if there is nothing to keep; ``wait(number)`` until it is kept; ``write()`` all that are over,
     False if another thread is at it. A change that kept something is over when it is written. later: called, with the
@@ -62,7 +62,7 @@ cdef class Outbox:
             self.take_over()
         return True
 
-    def hand_over(self, *answer):
+    def hand_over(self, answer):
         """Have the thread that is making a change call ``answered`` with this, as a change that nobody waits for.
 
         Waiting for that thread would stop this one at every message, once the two have met.
@@ -76,7 +76,7 @@ cdef class Outbox:
         # The lock is held.
         if self.depth == 1:
             while self.handed_over:
-                self.answered(*self.handed_over.popleft())
+                self.answered(self.handed_over.popleft())
         return 0
 
     cpdef leave(self, bint wait=True):
@@ -132,13 +132,13 @@ cdef class Outbox:
             self.delivering = False
         return 0
 
-    cdef int64_t answer(self, tuple answer) except -1:
+    cdef int64_t answer(self, object answer) except -1:
         # Make the change that a posted call asked for; its unit. The lock is held.
         self.depth += 1
         try:
             if self.handed_over:
                 self.take_over()
-            self.answered(*answer)
+            self.answered(answer)
         finally:
             self.depth -= 1
         return 0 if self.units is None else self.units.seal()

@@ -5,7 +5,7 @@ What nothing but a queue has a say in the core's QueueRegion decides in one step
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.queue_region cimport QueueRegion
 from pyengine.activemq._runtime.outbox cimport Outbox

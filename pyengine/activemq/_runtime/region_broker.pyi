@@ -6,6 +6,7 @@ from typing_extensions import disjoint_base
 from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
+from pyengine.activemq._runtime.route import Answer
 from pyengine.activemq.broker.router import Router
 from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.transport.commands import MessageAck
@@ -24,7 +25,7 @@ class RegionBroker:
     def _transaction(self, transaction_id: str) -> Transaction: ...
     def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None: ...
     def _acknowledge_elsewhere(self, ack: MessageAck) -> None: ...
-    def _acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None) -> None: ...
+    def _acknowledge(self, answer: Answer) -> None: ...
     def send(
         self,
         connection_id: str,

@@ -2,11 +2,12 @@
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.queue_region cimport QueueRegion
 from pyengine.activemq._runtime.now cimport now_of
 from pyengine.activemq._runtime.outbox cimport Outbox
+from pyengine.activemq._runtime.route cimport Answer
 
 
 cdef RegionBroker region_broker_of(object transport):
@@ -76,7 +77,7 @@ cdef class RegionBroker:
         cdef Outbox outbox = self.outbox
         cdef bint wait = failed is None
         if not outbox.begin(wait):
-            outbox.hand_over(ack, failed)
+            outbox.hand_over(Answer(ack, failed))
             return 0
         try:
             self.answer(ack, failed)
@@ -84,9 +85,9 @@ cdef class RegionBroker:
             outbox.leave(wait)
         return 0
 
-    def _acknowledge(self, MessageAck ack, failed):
+    def _acknowledge(self, Answer answer not None):
         # The same within a change, as the outbox asks for it.
-        self.answer(ack, failed)
+        self.answer(answer.ack, answer.failed)
 
     cdef int answer(self, MessageAck ack, object failed) except -1:
         cdef object outcome

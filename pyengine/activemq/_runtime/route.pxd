@@ -1,6 +1,12 @@
-"""route: who takes what is dispatched to a consumer."""
+"""route: who takes what is dispatched to a consumer, and the acknowledgement that may come of it at once."""
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+
+
+cdef class Answer:
+    cdef readonly MessageAck ack
+    cdef readonly object failed               # called with what the acknowledgement raises
 
 
 cdef class Route:

@@ -1,6 +1,22 @@
 """Who takes what is dispatched to a consumer; see route.pxd."""
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+cimport cython
+
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
+
+
+@cython.final
+@cython.freelist(64)
+cdef class Answer:
+    """An acknowledgement that comes of a dispatch at once. failed: called with what it raises (Transport.acknowledge)."""
+
+    def __cinit__(self, MessageAck ack not None, failed):
+        self.ack = ack
+        self.failed = failed
+
+    def __reduce__(self):
+        raise TypeError("an answer belongs to its connection and cannot be pickled")
 
 
 cdef class Route:

@@ -6,12 +6,13 @@ Invariants: ``_deliverer`` is the ident of the one thread that is in a listener 
 
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine._engine.activemq.client.message_consumer cimport Consumption
-from pyengine._engine.activemq.client.session_commands cimport MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.activemq.client.session_state cimport SessionState
 from pyengine.activemq._runtime.reentrant_lock cimport ReentrantLock
 from pyengine.activemq._runtime.region_broker cimport RegionBroker
+from pyengine.activemq._runtime.route cimport Answer
 
 
 cdef class SessionExecutor:
@@ -36,7 +37,7 @@ cdef class SessionExecutor:
     cdef public unsigned long _deliverer
     cdef object __weakref__
 
-    cdef tuple arrived(self, MessageDispatch dispatch)
+    cdef Answer arrived(self, MessageDispatch dispatch)
     cdef int look_for_start(self, MessageDispatch dispatch) except -1
     cdef int flush_commands(self, object pull_timeout) except -1
     cdef int send_all(self, list commands, object pull_timeout) except -1

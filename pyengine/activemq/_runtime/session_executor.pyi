@@ -4,9 +4,10 @@ from typing import Self
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
-from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, Pull, Remove
 from pyengine._engine.activemq.client.session_state import SessionState
+from pyengine._engine.activemq.commands.message_ack import MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
 from pyengine.activemq.client.connection import Connection
 from pyengine.activemq.client.tasks import SessionTask

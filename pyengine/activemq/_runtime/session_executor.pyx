@@ -3,13 +3,15 @@
 from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine._engine.activemq.client.message_consumer cimport Consumption, Offer
-from pyengine._engine.activemq.client.session_commands cimport AcknowledgeMode, MessageAck
+from pyengine._engine.activemq.commands.message_ack cimport MessageAck
+from pyengine._engine.activemq.client.session_commands cimport AcknowledgeMode
 from pyengine._engine.activemq.client.session_state cimport SessionState
 from pyengine.activemq._runtime.now cimport now_of
 from pyengine.activemq._runtime.reentrant_lock cimport ReentrantLock
 from pyengine.activemq._runtime.region_broker cimport region_broker_of
+from pyengine.activemq._runtime.route cimport Answer
 
 import threading
 from collections import deque
@@ -112,7 +114,7 @@ cdef class SessionExecutor:
 
     # Messages that come
 
-    cdef tuple arrived(self, MessageDispatch dispatch):
+    cdef Answer arrived(self, MessageDispatch dispatch):
         # The broker dispatched a message to a consumer of this session; what is to be acknowledged at once and was not
         # yet, or None.
         cdef SessionState state = self.state
@@ -138,7 +140,7 @@ cdef class SessionExecutor:
             if self.answers and commands is not None and len(commands) == 1 and not self._outgoing:
                 command = commands[0]
                 if isinstance(command, MessageAck) and not state.waits():
-                    return command, self.failed_ack
+                    return Answer(command, self.failed_ack)
             self.send_unasked(commands)
             self.wake()
         elif offer == Offer.QUEUED:
@@ -164,7 +166,7 @@ cdef class SessionExecutor:
     def arrive_all(self, list dispatches not None):
         """The broker dispatched several messages to consumers of this session."""
         cdef Py_ssize_t queued
-        cdef tuple answer
+        cdef Answer answer
         if not self.started_or_told and dispatches:
             self.look_for_start(dispatches[0])
         self.lock.take(True)
@@ -180,7 +182,7 @@ cdef class SessionExecutor:
             try:
                 answer = self.arrived(dispatch)
                 if answer is not None:
-                    self.transport.acknowledge(*answer)
+                    self.transport.acknowledge(answer.ack, answer.failed)
             except PyengineError as error:  # those behind it come all the same
                 self.connection.report(error)
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pyengine import Selector
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.dispatch_task import DispatchTask

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.region.region_queue import RegionQueue
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.dead_letters import Unconsumed, expiry_cause
@@ -21,7 +21,7 @@ from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy
 
 if TYPE_CHECKING:
-    from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+    from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
     from pyengine.activemq.broker.broker import Broker
 
 NOWHERE = (-1, -1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.topic.ledger import Event as Outcome
 from pyengine._engine.activemq.topic.ledger import EventKind, TopicDelivery
 from pyengine._engine.activemq.topic.message_audit import Audit

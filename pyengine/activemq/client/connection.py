@@ -11,10 +11,10 @@ from itertools import count
 from types import TracebackType
 from typing import ClassVar, Self
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
 from pyengine._engine.activemq.client.session_state import SessionState
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.arrivals import Arrivals
 from pyengine.activemq.client.consumer import Closing
 from pyengine.activemq.client.options import OF_OPTIONS, ConnectionOptions, UnknownOptions

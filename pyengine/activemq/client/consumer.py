@@ -13,9 +13,9 @@ from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import FunctionType, MethodType, TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.message_consumer import Consumption
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.message import Message
 from pyengine.activemq.transport.commands import MessagePull
 from pyengine.attributes import Declared

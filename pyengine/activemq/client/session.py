@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
 
 from pyengine import Selector
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
 from pyengine._engine.activemq.client.message_consumer import Consumption
-from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, MessageAck, Pull, Remove
+from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, Pull, Remove
 from pyengine._engine.activemq.client.session_state import SessionState
+from pyengine._engine.activemq.commands.message_ack import MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.browser import QueueBrowser
 from pyengine.activemq.client.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber

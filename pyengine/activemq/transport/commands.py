@@ -8,83 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, runtime_checkable
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch as MessageDispatch
-from pyengine._engine.activemq.client.session_commands import MessageAck as MessageAck
+from pyengine._engine.activemq.commands.info import ConnectionInfo as ConnectionInfo
+from pyengine._engine.activemq.commands.info import ConsumerControl as ConsumerControl
+from pyengine._engine.activemq.commands.info import ConsumerInfo as ConsumerInfo
+from pyengine._engine.activemq.commands.info import MessagePull as MessagePull
+from pyengine._engine.activemq.commands.message_ack import MessageAck as MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch as MessageDispatch
 from pyengine._engine.message.message import Message
-from pyengine.attributes import frozen
+from pyengine.activemq._runtime.route import Answer as Answer
 from pyengine.clock import Clock
 from pyengine.destinations import Destination
-
-Answer: TypeAlias = tuple[MessageAck, Callable[[Exception], object]]
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class ConnectionInfo:
-    """A connection. connection_id: unique in the broker (``ID:...``). client_id: empty if the user set none."""
-
-    connection_id: str
-    client_id: str = ""
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class ConsumerInfo:
-    """A subscription as the client asks for it.
-
-    consumer_id: ``<connection>:<session>:<number>``, unique in the broker. session_id: its session. prefetch_size as
-    the client decided it (policy entries may replace a default, spec activemq 2.4). subscription_name: of a durable
-    subscription, else empty. maximum_pending_message_limit: 0 = not set. dispatch_async: hand deliveries to the
-    connection's dispatch task instead of delivering on the sender's thread. network_subscription: of a bridge, which
-    slow consumer strategies may spare.
-    """
-
-    consumer_id: str
-    session_id: str
-    connection_id: str
-    destination: Destination
-    prefetch_size: int
-    selector: str | None = None
-    subscription_name: str = ""
-    priority: int = 0
-    exclusive: bool = False
-    retroactive: bool = False
-    no_local: bool = False
-    browser: bool = False
-    dispatch_async: bool = True
-    maximum_pending_message_limit: int = 0
-    network_subscription: bool = False
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class MessagePull:
-    """A consumer with prefetch 0 asks for one message. timeout: ms; 0 = wait for ever, -1 = answer at once."""
-
-    consumer_id: str
-    destination: Destination
-    timeout: int = 0
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class ConsumerControl:
-    """The broker tells a client that one of its consumers is to be closed (abort of a slow consumer)."""
-
-    consumer_id: str
-    close: bool = True
 
 
 @dataclass(slots=True)
 class ConnectionSink:
     """How the broker reaches a connection: called in the broker's order, never while the broker is being changed.
 
-    dispatch: a message; returns an acknowledgement that comes of it at once, with what to call if that fails (see
-    Transport.acknowledge), and None if nothing does or it is said otherwise. control: close a consumer. failed: the
-    broker ends the connection (abort_connection), with the reason. dispatch_all: several messages, in order; by default
-    one after the other.
+    dispatch: a message; returns the Answer that comes of it at once, None if nothing does or it is said otherwise.
+    control: close a consumer. failed: the broker ends the connection (abort_connection), with the reason. dispatch_all:
+    several messages, in order; by default one after the other.
     """
 
     dispatch: Callable[[MessageDispatch], Answer | None]

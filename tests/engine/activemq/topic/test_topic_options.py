@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pyengine import Message
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.topic.eviction_strategies import (
     ConstantPendingLimit,
     CustomEviction,

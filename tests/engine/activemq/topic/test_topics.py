@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.topic.eviction_strategies import ConstantPendingLimit, LowestPriorityEviction
 from pyengine._engine.activemq.topic.ledger import Event, EventKind, TopicDelivery
 from pyengine._engine.activemq.topic.message_audit import Audit

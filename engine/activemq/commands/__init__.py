@@ -1,0 +1,1 @@
+"""The JMS client: what a session, its consumers and its producers do between the broker and their user."""
