@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cmp_to_key
 from typing import Generic, TypeVar
 from urllib.parse import unquote_plus
@@ -21,6 +22,7 @@ from pyengine._engine.activemq.commands.destination import (
     prefix_of,
 )
 from pyengine._engine.java.hashing import set_order
+from pyengine.errors import InvalidDestinationError
 
 V = TypeVar("V")
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
@@ -47,6 +49,23 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
     if not parts:
         raise ValueError(f"destination {text!r} has an empty name")
     return tuple(parts)
+
+
+def destination_of(text: str | Destination, kind: str) -> Destination:
+    """A destination from its text with options; a composite keeps its text as its name.
+
+    kind: of a text that says no other. Raises InvalidDestinationError for an empty name and for what is no text.
+    """
+    if isinstance(text, Destination):
+        return text
+    if not isinstance(text, str):
+        raise InvalidDestinationError(f"{text!r} is no destination; give its name, or what create_{kind} makes")
+    try:
+        parts = parse_destination(text, kind)
+    except ValueError as error:
+        raise InvalidDestinationError(str(error)) from error
+    whole = entry_pattern(text, kind)
+    return replace(whole, options=parts[0].options) if "," in whole.name else parts[0]
 
 
 def query_options(query: str) -> tuple[tuple[str, str | None], ...]:

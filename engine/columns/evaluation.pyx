@@ -19,7 +19,8 @@ from pyengine._engine.columns.plan cimport (
     CHUNK, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, LOOKUP, NO_REGISTER, SIGNATURE_SIZE, TEXT_IS, TEXT_STARTS,
     Plan, Test, as_property, describe,
 )
-from pyengine._engine.selector.program cimport Program, evaluate_values, match_values, node_truth, raised_error
+from pyengine._engine.selector.interpreter cimport evaluate_values, match_values, node_truth
+from pyengine._engine.selector.program cimport Program, raised_error
 from pyengine._engine.java.value cimport FALSE, NULL_VALUE, RAISED, TRUE, UNKNOWN, Scratch, Value, free_scratch
 from pyengine.errors import MissingColumnError, SelectorEvaluationError
 

@@ -17,7 +17,8 @@ from pyengine._engine.columns.plan cimport (
     IS_UNKNOWN, LOOKUP, NEXT_BOTH, NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, TEXT_IS, TEXT_STARTS, WITHIN,
     Plan, Step, Test, as_property,
 )
-from pyengine._engine.selector.program cimport Program, node_truth
+from pyengine._engine.selector.interpreter cimport node_truth
+from pyengine._engine.selector.program cimport Program
 from pyengine._engine.java.value cimport FALSE, NULL_VALUE, RAISED, TRUE, Scratch, Value, free_scratch
 
 

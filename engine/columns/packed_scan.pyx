@@ -9,6 +9,7 @@ from pyengine._engine.columns.arrow cimport Columns
 from pyengine._engine.columns.evaluation cimport mask_columns, truth_columns
 from pyengine._engine.message.packed_messages cimport TEXT_ALIGNMENT, PackedMessages
 from pyengine._engine.columns.packed_columns cimport packed_columns
+from pyengine._engine.selector.interpreter cimport evaluate_values, match_values
 from pyengine._engine.selector.program cimport (
     ACCEPT,
     ARITHMETIC,
@@ -26,8 +27,6 @@ from pyengine._engine.selector.program cimport (
     StackStep,
     arithmetic_truth,
     compute,
-    evaluate_values,
-    match_values,
     push,
     quick_truth,
     raised_error,

@@ -1,7 +1,7 @@
 """test_planner: the tests of a plan under construction: for each node the best test there is for its columns.
 
-Every threshold, set and truth in a test is found by asking the row rules (program.node_truth, comparison.compare), so
-no rule of comparison stands here.
+Every threshold, set and truth in a test is found by asking the row rules (interpreter.node_truth, comparison.compare),
+so no rule of comparison stands here.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t

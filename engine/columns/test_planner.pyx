@@ -18,9 +18,10 @@ from pyengine._engine.columns.plan cimport (
     BY_ROW, COMPUTED_PAIR, COMPUTED_WITHIN, FIXED, FLAGS, LOOKUP, PAIR, PRESENCE, SIGNATURE_SIZE, TEXT_IS, TEXT_STARTS,
     WITHIN, Plan, Test, as_property,
 )
+from pyengine._engine.selector.interpreter cimport node_truth
 from pyengine._engine.selector.program cimport (
     BOOLEAN_CAST, CONSTANT, EQUAL_TO, GREATER_OR_EQUAL, LIKE_MATCH, MEMBER, MINUS, NULL_TEST, QUOTIENT, SLOT,
-    SUM, Node, arity, node_truth,
+    SUM, Node, arity,
 )
 from pyengine._engine.java.value cimport (
     DECIMAL, DOUBLE, EXACT_TYPES, FLOAT, INT, LONG, NULL_VALUE, RAISED, STRING, TRUE, UNKNOWN, UTF8, Scratch, Value,

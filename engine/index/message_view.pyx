@@ -16,7 +16,8 @@ from pyengine._engine.columns.kernels cimport kernel_load_bits
 from pyengine._engine.lowlevel.dict_entries cimport pyengine_next
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.columns.plan cimport as_property
-from pyengine._engine.selector.program cimport ACCEPT, GENERAL, Leaf, Program, general_truth, leaf_truth
+from pyengine._engine.selector.interpreter cimport general_truth
+from pyengine._engine.selector.program cimport ACCEPT, GENERAL, Leaf, Program, leaf_truth
 from pyengine._engine.selector.row cimport found_value, read_slot
 from pyengine._engine.java.value cimport (
     BYTE,

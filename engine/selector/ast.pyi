@@ -1,4 +1,3 @@
-from collections.abc import Callable
 from enum import IntFlag
 from typing import NoReturn
 
@@ -60,4 +59,3 @@ class Tree:
     root: Term
     end: int
     def __init__(self, *args: object, **kwargs: object) -> None: ...
-    def __reduce__(self) -> tuple[Callable[[str, str], Tree], tuple[str, str]]: ...

@@ -29,11 +29,6 @@ cdef class Tree:
     def __init__(self, *args, **kwargs):
         raise TypeError("Trees are made by parse()")
 
-    def __reduce__(self):
-        from pyengine._engine.selector.parser import parse  # the parser imports this room
-
-        return parse, (self.text, self.dialect)
-
     def __repr__(self):
         return f"<Tree {self.dialect} {self.text!r}>"
 

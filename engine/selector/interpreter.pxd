@@ -1,13 +1,13 @@
 """interpreter: the truth or value of a node on one row, with the broker's three-valued logic as it is implemented.
 
-Rules: spec activemq 1.8, rocketmq 8.3. Under evaluate() AND and OR stop at a definite answer only; under matches() AND
-stops at the first child that is not TRUE. The errors of children that are not reached make both visible. The recursion
-is as deep as the tree (ast.HEIGHT_LIMIT).
+Rules: spec activemq 1.8, rocketmq 8.3. AND and OR under evaluate() stop at a definite answer only; under matches() AND
+stops at the first child that is not TRUE. Both are visible through the errors of children not reached. Recursion is as
+deep as the tree (ast.HEIGHT_LIMIT).
 """
 
 from libc.stdint cimport int32_t
 
-from pyengine._engine.selector.program cimport Node
+from pyengine._engine.selector.program cimport Leaf, Node, Program
 from pyengine._engine.java.value cimport Scratch, Value
 
 
@@ -22,4 +22,14 @@ cdef int match_node(
 # Truth of the AND or OR of a node's children from ``first`` on.
 cdef int rest_truth(
     const Node* nodes, const int32_t* children, int node, int first, const Value* values, void* body, Scratch* scratch
+) noexcept nogil
+# Truth of the whole selector on one row, values by slot (absent: NULL_VALUE; defaults are the caller's business): as
+# evaluate() answers, and as matches() answers (TRUE, FALSE or RAISED). ``body``: borrowed PyObject* for XPATH, or NULL.
+# Without the GIL unless needs_gil. scratch.problem says why RAISED.
+cdef int evaluate_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
+cdef int match_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
+# Truth of one node (columns: what they do not vectorise), and of a GENERAL or REST leaf.
+cdef int node_truth(Program program, int node, const Value* values, void* body, Scratch* scratch) noexcept nogil
+cdef int general_truth(
+    Program program, const Leaf* leaf, const Value* values, void* body, Scratch* scratch
 ) noexcept nogil

@@ -4,11 +4,14 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 from pyengine._engine.java.arithmetic cimport calculate, negate
 from pyengine._engine.java.comparison cimport compare
 from pyengine._engine.selector.like cimport pattern_matches
 from pyengine._engine.selector.program cimport (
+    ACCEPT,
     BOOLEAN_CAST,
     BOTH,
     CALL,
@@ -18,16 +21,21 @@ from pyengine._engine.selector.program cimport (
     EITHER,
     ENDS_WITH_TEXT,
     EQUAL_TO,
+    GENERAL,
     GREATER_OR_EQUAL,
     LIKE_MATCH,
     MEMBER,
     MINUS,
     NEGATION,
     NULL_TEST,
+    REST,
     SLOT,
     SUM,
+    Leaf,
     Node,
+    Program,
     is_member,
+    leaf_truth,
 )
 from pyengine._engine.java.strings cimport has_needle, has_text
 from pyengine._engine.java.value cimport (
@@ -42,6 +50,7 @@ from pyengine._engine.java.value cimport (
     UNKNOWN,
     Scratch,
     Value,
+    free_scratch,
     keep_object,
     python_value,
     read_value,
@@ -62,7 +71,7 @@ cdef int combined(const Row* row, const Node* node, int first) noexcept nogil:
     cdef bint unknown = False
     cdef int i, truth
     for i in range(node.first + first, node.first + node.count):
-        truth = node_truth(row, row.children[i])
+        truth = truth_at(row, row.children[i])
         if truth == stops or truth == RAISED:
             return truth
         unknown = unknown or truth == UNKNOWN
@@ -111,7 +120,7 @@ cdef int tested(const Row* row, const Node* node) noexcept nogil:
     return has_text(&value, &node.texts[0], operation - CONTAINS_TEXT) != node.negated
 
 
-cdef int node_truth(const Row* row, int at) noexcept nogil:
+cdef int truth_at(const Row* row, int at) noexcept nogil:
     cdef const Node* node = &row.nodes[at]
     cdef int operation = node.operation
     cdef int truth
@@ -119,7 +128,7 @@ cdef int node_truth(const Row* row, int at) noexcept nogil:
     if operation == BOTH or operation == EITHER:
         return combined(row, node, 0)
     if operation == NEGATION:
-        truth = node_truth(row, row.children[node.first])
+        truth = truth_at(row, row.children[node.first])
         return truth if truth >= UNKNOWN else 1 - truth
     if EQUAL_TO <= operation <= GREATER_OR_EQUAL:
         return compared(row, node)
@@ -157,7 +166,7 @@ cdef int node_value(const Row* row, int at, Value* into) noexcept nogil:
         if node_value(row, row.children[node.first + 1], &right) == RAISED:
             return RAISED
         return calculate(operation - SUM, &left, &right, into, row.scratch)
-    operation = node_truth(row, at)
+    operation = truth_at(row, at)
     if operation == RAISED:
         return RAISED
     into.type = NULL_VALUE if operation == UNKNOWN else BOOLEAN
@@ -211,7 +220,7 @@ cdef int truth_of(
     row.values = values
     row.body = body
     row.scratch = scratch
-    return node_truth(&row, node)
+    return truth_at(&row, node)
 
 
 cdef int rest_truth(
@@ -239,3 +248,57 @@ cdef int match_node(
         if truth == RAISED or truth == <int>(FALSE if operation == BOTH else TRUE):
             return truth
     return TRUE if operation == BOTH else FALSE
+
+
+cdef int evaluate_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil:
+    return truth_of(program.nodes, program.children, program.root, values, body, scratch)
+
+
+cdef int node_truth(Program program, int node, const Value* values, void* body, Scratch* scratch) noexcept nogil:
+    return truth_of(program.nodes, program.children, node, values, body, scratch)
+
+
+cdef int general_truth(
+    Program program, const Leaf* leaf, const Value* values, void* body, Scratch* scratch
+) noexcept nogil:
+    if leaf.kind == REST:
+        return rest_truth(program.nodes, program.children, leaf.node, leaf.relation, values, body, scratch)
+    return truth_of(program.nodes, program.children, leaf.node, values, body, scratch)
+
+
+cdef int match_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil:
+    cdef int at = program.start
+    cdef int truth
+    cdef const Leaf* leaf
+    while at >= 0:
+        leaf = &program.leaves[at]
+        if leaf.kind >= GENERAL:
+            truth = general_truth(program, leaf, values, body, scratch)
+        else:
+            truth = leaf_truth(leaf, &values[leaf.access.slot], scratch)
+        if truth == RAISED:
+            return RAISED
+        at = leaf.next[truth]
+    return at == ACCEPT
+
+
+def match_and_tree(Program program not None, list values):
+    """matches() by leaves and by nodes, as Truth numbers; for tests. values: Python values by slot."""
+    cdef Value* row = <Value*>calloc(max(1, len(values)), sizeof(Value))
+    cdef Scratch scratch
+    cdef int i
+    memset(&scratch, 0, sizeof(Scratch))
+    if row is NULL:
+        raise MemoryError()
+    try:
+        for i in range(len(values)):
+            read_value(values[i], &row[i], program.names[i], True)
+        return (
+            match_values(program, row, NULL, &scratch),
+            match_node(program.nodes, program.children, program.root, row, NULL, &scratch)
+            if not program.every_text
+            else truth_of(program.nodes, program.children, program.root, row, NULL, &scratch) % 2,
+        )
+    finally:
+        free(row)
+        free_scratch(&scratch)

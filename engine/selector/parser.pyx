@@ -17,6 +17,8 @@ from pyengine._engine.selector.ast cimport (
 )
 from pyengine._engine.java.value cimport BOOLEAN, DOUBLE, NULL_VALUE, STRING
 
+import copyreg
+
 from pyengine.errors import InvalidSelectorError, did_you_mean
 
 
@@ -607,3 +609,10 @@ cpdef Tree parse(str text, str dialect):
     tree.root = parser.run()
     tree.end = parser.token.start
     return tree
+
+
+def _reduced(Tree tree not None):
+    return parse, (tree.text, tree.dialect)
+
+
+copyreg.pickle(Tree, _reduced)  # a Tree is made here only

@@ -178,17 +178,7 @@ cdef class Program:
     cdef void* take(self, size_t size) except NULL
 
 
-# Truth of the whole selector on one row, values by slot (absent: NULL_VALUE; defaults are the caller's business): as
-# evaluate() answers, and as matches() answers (TRUE, FALSE or RAISED). ``body``: borrowed PyObject* for XPATH, or NULL.
-# Without the GIL unless needs_gil. scratch.problem says why RAISED.
-cdef int evaluate_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
-cdef int match_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil
-# Truth of one node (for tests that columns do not vectorise), and of a GENERAL or REST leaf.
-cdef int node_truth(Program program, int node, const Value* values, void* body, Scratch* scratch) noexcept nogil
-cdef int general_truth(
-    Program program, const Leaf* leaf, const Value* values, void* body, Scratch* scratch
-) noexcept nogil
-# The exception of a RAISED: SelectorEvaluationError, or an unexpected exception of a function.
+# The exception of a RAISED: SelectorEvaluationError, or what a function raised unexpectedly.
 cdef object raised_error(Program program, Scratch* scratch, object row)
 
 

@@ -1,5 +1,3 @@
-from typing import Any
-
 from typing_extensions import disjoint_base
 
 @disjoint_base
@@ -10,5 +8,3 @@ class Program:
     def text(self) -> str: ...
     @property
     def dialect(self) -> str: ...
-
-def match_and_tree(program: Program, values: list[Any]) -> tuple[int, int]: ...

@@ -3,9 +3,7 @@
 
 from cpython.object cimport PyObject
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
 
-from pyengine._engine.selector.interpreter cimport match_node, rest_truth, truth_of
 from pyengine._engine.selector.like cimport free_pattern
 from pyengine._engine.java.value cimport (
     BOOLEAN_AGAINST_TEXT,
@@ -16,11 +14,7 @@ from pyengine._engine.java.value cimport (
     NOT_A_NUMBER_TEXT,
     NOT_COMPUTABLE,
     ORDERED_OBJECT,
-    RAISED,
     Scratch,
-    Value,
-    free_scratch,
-    read_value,
 )
 
 from pyengine.errors import SelectorEvaluationError
@@ -93,57 +87,3 @@ cdef class Program:
         block[0] = self.blocks
         self.blocks = block
         return block + 1
-
-
-cdef int evaluate_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil:
-    return truth_of(program.nodes, program.children, program.root, values, body, scratch)
-
-
-cdef int node_truth(Program program, int node, const Value* values, void* body, Scratch* scratch) noexcept nogil:
-    return truth_of(program.nodes, program.children, node, values, body, scratch)
-
-
-cdef int general_truth(
-    Program program, const Leaf* leaf, const Value* values, void* body, Scratch* scratch
-) noexcept nogil:
-    if leaf.kind == REST:
-        return rest_truth(program.nodes, program.children, leaf.node, leaf.relation, values, body, scratch)
-    return truth_of(program.nodes, program.children, leaf.node, values, body, scratch)
-
-
-cdef int match_values(Program program, const Value* values, void* body, Scratch* scratch) noexcept nogil:
-    cdef int at = program.start
-    cdef int truth
-    cdef const Leaf* leaf
-    while at >= 0:
-        leaf = &program.leaves[at]
-        if leaf.kind >= GENERAL:
-            truth = general_truth(program, leaf, values, body, scratch)
-        else:
-            truth = leaf_truth(leaf, &values[leaf.access.slot], scratch)
-        if truth == RAISED:
-            return RAISED
-        at = leaf.next[truth]
-    return at == ACCEPT
-
-
-def match_and_tree(Program program not None, list values):
-    """matches() by leaves and by nodes, as Truth numbers; for tests. values: Python values by slot."""
-    cdef Value* row = <Value*>calloc(max(1, len(values)), sizeof(Value))
-    cdef Scratch scratch
-    cdef int i
-    memset(&scratch, 0, sizeof(Scratch))
-    if row is NULL:
-        raise MemoryError()
-    try:
-        for i in range(len(values)):
-            read_value(values[i], &row[i], program.names[i], True)
-        return (
-            match_values(program, row, NULL, &scratch),
-            match_node(program.nodes, program.children, program.root, row, NULL, &scratch)
-            if not program.every_text
-            else truth_of(program.nodes, program.children, program.root, row, NULL, &scratch) % 2,
-        )
-    finally:
-        free(row)
-        free_scratch(&scratch)

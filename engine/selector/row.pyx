@@ -11,6 +11,7 @@ from libc.string cimport memset
 from pyengine._engine.message.header cimport NO_HEADER, PRIORITY
 from pyengine._engine.lowlevel.dict_entries cimport pyengine_entry, pyengine_fetch
 from pyengine._engine.message.message cimport Message, place_of, slot_value
+from pyengine._engine.selector.interpreter cimport evaluate_values, general_truth
 from pyengine._engine.selector.program cimport (
     ACCEPT,
     ARITHMETIC,
@@ -29,8 +30,6 @@ from pyengine._engine.selector.program cimport (
     StackStep,
     arithmetic_truth,
     compute,
-    evaluate_values,
-    general_truth,
     leaf_truth,
     push,
     quick_truth,

@@ -10,9 +10,9 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 PACKAGE = "pyengine._engine"
-MODULES = {  # module of 0.1.0 -> wing and room
+MODULES = {  # module of 0.1.0 -> wing and room; several: what it had is in all of them now
     "arrow": "columns.arrow",
-    "channel": "activemq.client.dispatch_channel",
+    "channel": "activemq.client.dispatch_channel activemq.commands.message_dispatch",
     "consume_lag": "rocketmq.broker.consume_lag",
     "consume_orderly": "rocketmq.client.consume_orderly",
     "consume_queue": "rocketmq.broker.consume_queue",
@@ -21,14 +21,14 @@ MODULES = {  # module of 0.1.0 -> wing and room
     "consumption": "activemq.client.message_consumer",
     "delay": "rocketmq.broker.delay_levels",
     "eviction": "activemq.topic.eviction_strategies",
-    "exchange": "activemq.client.session_commands",
+    "exchange": "activemq.client.session_commands activemq.commands.message_ack",
     "groups": "activemq.queue.group_map",
     "hash_code": "java.hashing",
     "offset_table": "rocketmq.client.offset_table",
     "packed": "message.packed_messages",
     "process_queue": "rocketmq.client.process_queue",
     "pull": "rocketmq.client.pull_gate",
-    "queue": "activemq.queue.queue",
+    "queue": "activemq.queue.queue activemq.commands.message_ack",
     "reasons": "activemq.queue.hold_reasons",
     "rebalance": "rocketmq.client.rebalance",
     "record": "rocketmq.broker.commit_log_record",
@@ -65,9 +65,13 @@ class MovedModules(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if fullname in self.modules else None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Have the import give the module that has another name now, not a second one."""
+        """Have the import give the module that has another name now, not a second one; of several, their names."""
         name = module.__name__
-        sys.modules[name] = importlib.import_module(self.modules[name])
+        found = [importlib.import_module(each) for each in self.modules[name].split()]
+        if len(found) == 1:
+            sys.modules[name] = found[0]
+        for each in found:
+            vars(module).update({key: value for key, value in vars(each).items() if not key.startswith("__")})
 
 
 _moved = MovedModules()
@@ -88,7 +92,9 @@ def import_by_earlier_names(package: str, modules: Mapping[str, str]) -> None:
 def register() -> None:
     """Let pickles of 0.1.0 find what they name. Called once, when ``pyengine`` is imported."""
     sys.meta_path.insert(0, _moved)
-    _moved.modules |= {f"{PACKAGE}.{old}": f"{PACKAGE}.{new}" for old, new in MODULES.items()}
+    _moved.modules |= {
+        f"{PACKAGE}.{old}": " ".join(f"{PACKAGE}.{each}" for each in new.split()) for old, new in MODULES.items()
+    }
     for wing, (room, names) in WINGS.items():
         source = importlib.import_module(f"{PACKAGE}.{room}")
         vars(importlib.import_module(f"{PACKAGE}.{wing}")).update({name: vars(source)[name] for name in names})

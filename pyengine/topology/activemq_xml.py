@@ -18,8 +18,8 @@ from pyengine._engine.selector.parser import parse as parse_selector
 from pyengine.destinations import KINDS, Destination, parse_destination
 from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema
-from pyengine.topology.broker import BrokerConfiguration, NotModelled
 from pyengine.topology.limits import group_map_problem
+from pyengine.topology.not_modelled import NotModelled
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     CompositeQueue,
@@ -64,8 +64,11 @@ def load(
     environment: Mapping[str, str] | None,
     broker: str,
     data: bytes | str | None = None,
-) -> BrokerConfiguration:
-    """See BrokerConfiguration.load. data: what is in the file, if it was read already."""
+) -> dict[str, Any]:
+    """The arguments of the BrokerConfiguration that a file says; see its ``load``.
+
+    data: what is in the file, if it was read already.
+    """
     context = SpringContext(path, properties, os.environ if environment is None else environment, data)
     return _Reader(context).read(broker)
 
@@ -88,7 +91,7 @@ class _Reader:
         self.used: set[int] = set()
         self.places: dict[str, tuple[int, str]] = {}
 
-    def read(self, wanted: str) -> BrokerConfiguration:
+    def read(self, wanted: str) -> dict[str, Any]:
         element = self._choose(wanted)
         self.used.add(id(element))
         found: dict[str, Any] = {"file": self.context.root.file}
@@ -144,9 +147,8 @@ class _Reader:
                 reason, changes = schema.FOREIGN if bean.kind not in ("broker",) else schema.OTHER_BROKER
                 self.listed.append(self._listing(bean, "", "", reason, changes_answers=changes))
         self.listed.sort(key=lambda part: (part.file != self.context.root.file, part.file, part.line))
-        return BrokerConfiguration(
-            virtual_destinations=interceptors, not_modelled=tuple(self.listed), places=self.places, **found
-        )
+        found |= {"virtual_destinations": interceptors, "not_modelled": tuple(self.listed), "places": self.places}
+        return found
 
     def names(self) -> list[str]:
         """The name of each broker."""

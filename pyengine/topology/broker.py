@@ -11,7 +11,9 @@ from typing import Literal
 
 from pyengine.attributes import frozen
 from pyengine.destinations import Destination
+from pyengine.topology import activemq_xml, broker_toml
 from pyengine.topology.checked import Checked, check_arguments
+from pyengine.topology.not_modelled import NotModelled as NotModelled
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     DiscardingPlugin,
@@ -20,30 +22,6 @@ from pyengine.topology.policy import (
     RedeliveryPlugin,
     VirtualDestination,
 )
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class NotModelled:
-    """Something a file says that pyengine does not do.
-
-    element: as ``policyEntry queue="A.>"``; name: its attribute or child, or empty for the element itself. value: as
-    written, placeholders included; of a password: ``***``. reason: why, in a sentence. changes_answers: True if it may
-    change which consumer gets which message, so that the real broker would decide otherwise.
-    """
-
-    file: str
-    line: int
-    element: str
-    name: str
-    value: str
-    reason: str
-    changes_answers: bool
-
-    def __str__(self) -> str:
-        what = f"{self.element}: {self.name}" if self.name else self.element
-        given = f'="{self.value}"' if self.value and self.name else ""
-        return f"{self.file}:{self.line}: {what}{given}: {self.reason}"
 
 
 @frozen
@@ -96,12 +74,10 @@ class BrokerConfiguration(Checked):
         line, element and value; what ActiveMQ understands and pyengine does not is not an error but listed in
         ``not_modelled``.
         """
-        from pyengine.topology import activemq_xml, broker_toml
-
         check_arguments("BrokerConfiguration.load", cls.load, locals())
         if Path(path).suffix == ".toml":
-            return broker_toml.load(path)
-        return activemq_xml.load(Path(path), {} if properties is None else properties, environment, broker)
+            return cls(**broker_toml.load(path))
+        return cls(**activemq_xml.load(Path(path), {} if properties is None else properties, environment, broker))
 
     @classmethod
     def from_text(
@@ -115,21 +91,17 @@ class BrokerConfiguration(Checked):
     ) -> BrokerConfiguration:
         """The same of a string: XML if it begins with ``<``, else TOML. file: its name in errors; imports and property
         files of an XML are looked for beside it."""
-        from pyengine.topology import activemq_xml, broker_toml
-
         check_arguments("BrokerConfiguration.from_text", cls.from_text, locals())
         if not text.lstrip("\ufeff \t\r\n").startswith("<"):
-            return broker_toml.parse(text, file)
-        document = _document(text)
-        return activemq_xml.load(Path(file), {} if properties is None else properties, environment, broker, document)
+            return cls(**broker_toml.parse(text, file))
+        given, document = {} if properties is None else properties, _document(text)
+        return cls(**activemq_xml.load(Path(file), given, environment, broker, document))
 
     @classmethod
     def each_from_text(
         cls, text: str, file: str = "", *, properties: Mapping[str, str] | None = None
     ) -> tuple[BrokerConfiguration, ...]:
-        """The same of a string that may have several brokers, in the order of the file."""
-        from pyengine.topology import activemq_xml
-
+        """The same of a text that may have several brokers, in the order of the file."""
         names: list[str] = []
         if text.lstrip("\ufeff \t\r\n").startswith("<"):
             names = activemq_xml.names(Path(file), {} if properties is None else properties, None, _document(text))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from pyengine.destinations import KINDS, Destination
 from pyengine.topology.activemq_xml import DEFAULT_DATA_DIRECTORY
-from pyengine.topology.broker import BrokerConfiguration, NotModelled
 from pyengine.topology.lines import line_of
+from pyengine.topology.not_modelled import NotModelled
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     CompositeQueue,
@@ -33,39 +34,39 @@ _LONGEST = 2**63 - 1
 TOPOLOGY_ONLY = ("source", "consumer", "title", "description")
 
 
-def load(path: str | Path) -> BrokerConfiguration:
-    """See BrokerConfiguration.load."""
+def load(path: str | Path) -> dict[str, Any]:
+    """The arguments of the BrokerConfiguration that a file says; see its ``load``."""
     return parse(read_text(path), str(path))
 
 
-def parse(text: str, file: str = "") -> BrokerConfiguration:
-    """Read TOML text. Raises InvalidTopologyError."""
+def parse(text: str, file: str = "") -> dict[str, Any]:
+    """The arguments of the BrokerConfiguration that TOML text says. Raises InvalidTopologyError."""
     root = root_table(text, file)
     root.only((*TABLES, *TOPOLOGY_ONLY))
     policies = tuple(read_policy(table) for table in root.tables("policy"))
     refuse_twice(root, "policy", [policy.destination for policy in policies], "destination")
     default = read_policy(root.table("default_policy"), default=True) if "default_policy" in root.values else None
-    return BrokerConfiguration(
-        name=root.text("name") or "localhost",
-        persistent=root.flag("persistent", True),
-        data_directory=root.text("data_directory"),
-        policies=PolicyMap(policies, default),
-        virtual_destinations=_virtual(root),
-        destinations=tuple(_destination(table) for table in root.tables("destination")),
-        redelivery_plugin=(
+    return {
+        "name": root.text("name") or "localhost",
+        "persistent": root.flag("persistent", True),
+        "data_directory": root.text("data_directory"),
+        "policies": PolicyMap(policies, default),
+        "virtual_destinations": _virtual(root),
+        "destinations": tuple(_destination(table) for table in root.tables("destination")),
+        "redelivery_plugin": (
             read_redelivery_plugin(root.table("redelivery_plugin")) if "redelivery_plugin" in root.values else None
         ),
-        discarding_plugin=(
+        "discarding_plugin": (
             read_discarding_plugin(root.table("discarding_plugin")) if "discarding_plugin" in root.values else None
         ),
-        store_directory=_store(root),
-        offline_durable_subscriber_timeout=root.integer("offline_durable_subscriber_timeout", -1, -1, _LONGEST),
-        offline_durable_subscriber_task_schedule=root.integer(
+        "store_directory": _store(root),
+        "offline_durable_subscriber_timeout": root.integer("offline_durable_subscriber_timeout", -1, -1, _LONGEST),
+        "offline_durable_subscriber_task_schedule": root.integer(
             "offline_durable_subscriber_task_schedule", 300_000, 0, _LONGEST
         ),
-        schedule_period_for_destination_purge=root.integer("schedule_period_for_destination_purge", 0, 0, 2**31 - 1),
-        file=file,
-        not_modelled=tuple(
+        "schedule_period_for_destination_purge": root.integer("schedule_period_for_destination_purge", 0, 0, 2**31 - 1),
+        "file": file,
+        "not_modelled": tuple(
             NotModelled(
                 file,
                 line_of(text, (key,)) or line_of(text, (key, 0)),
@@ -78,12 +79,12 @@ def parse(text: str, file: str = "") -> BrokerConfiguration:
             for key in TOPOLOGY_ONLY
             if key in root.values
         ),
-        places={
+        "places": {
             policy.destination: (line_of(text, ("policy", index)), f"[[policy]] {policy.destination}")
             for index, policy in enumerate(policies)
         }
         | ({} if default is None else {"": (line_of(text, ("default_policy",)), "[default_policy]")}),
-    )
+    }
 
 
 def _store(root: Table) -> str | None:

@@ -1,4 +1,4 @@
-"""TOML text to Topology. Every refusal says file, line, key, value and what to do."""
+"""TOML text to what makes a Topology. Every refusal says file, line, key, value and what to do."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 from pyengine.topology import schema
-from pyengine.topology.limits import (
-    PLACES_HINT,
-    QUEUES_AND_TOPICS,
-    UNTIMED,
-    source_problem,
-    steps_problem,
-    template_problem,
-    zone_problem,
-)
-from pyengine.topology.model import (
+from pyengine.topology.entries import (
     JAVA_TYPES,
     Consumer,
     DestinationEntry,
@@ -26,7 +17,15 @@ from pyengine.topology.model import (
     Steps,
     TimeColumn,
     TimeUnit,
-    Topology,
+)
+from pyengine.topology.limits import (
+    PLACES_HINT,
+    QUEUES_AND_TOPICS,
+    UNTIMED,
+    source_problem,
+    steps_problem,
+    template_problem,
+    zone_problem,
 )
 from pyengine.topology.policy_tables import read_policy
 from pyengine.topology.table import Table, read_text, refuse_twice, root_table
@@ -34,13 +33,16 @@ from pyengine.topology.table import Table, read_text, refuse_twice, root_table
 TABLES = ("title", "description", "source", "destination", "policy", "default_policy", "consumer")
 
 
-def load(path: str | Path) -> Topology:
-    """Read a TOML file. A relative ``source.path`` is relative to its folder. Raises InvalidTopologyError."""
+def load(path: str | Path) -> dict[str, Any]:
+    """The arguments of the Topology that a TOML file says. Raises InvalidTopologyError.
+
+    A relative ``source.path`` is relative to the file's folder.
+    """
     return parse(read_text(path), str(path))
 
 
-def parse(text: str, file: str = "") -> Topology:
-    """Read TOML text. Raises InvalidTopologyError.
+def parse(text: str, file: str = "") -> dict[str, Any]:
+    """The arguments of the Topology that TOML text says. Raises InvalidTopologyError.
 
     file: names the text in errors, and a relative ``source.path`` is relative to its folder; empty: the path stays.
     """
@@ -54,9 +56,16 @@ def parse(text: str, file: str = "") -> Topology:
     refuse_twice(root, "consumer", [consumer.name for consumer in consumers], "name")
     refuse_twice(root, "destination", [entry.name for entry in destinations], "name")
     refuse_twice(root, "policy", [policy.destination for policy in policies], "destination")
-    return Topology(
-        source, consumers, policies, default, destinations, root.text("title"), root.text("description"), file
-    )
+    return {
+        "source": source,
+        "consumers": consumers,
+        "policies": policies,
+        "default_policy": default,
+        "destinations": destinations,
+        "title": root.text("title"),
+        "description": root.text("description"),
+        "file": file,
+    }
 
 
 def _source(table: Table, file: str) -> Source:

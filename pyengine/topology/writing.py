@@ -4,15 +4,47 @@ from __future__ import annotations
 
 import json
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, Protocol
 
+from pyengine.topology.entries import Consumer, DestinationEntry, Source
 from pyengine.topology.keys import STRATEGIES
-from pyengine.topology.model import Source, Topology
 from pyengine.topology.policy import Policy
 from pyengine.topology.policy_tables import UNLIMITED, strategy_settings
 
 
-def to_text(topology: Topology) -> str:
+class Written(Protocol):
+    """A topology (model.Topology), as it is written."""
+
+    @property
+    def title(self) -> str:
+        """Its name."""
+
+    @property
+    def description(self) -> str:
+        """A word on it."""
+
+    @property
+    def source(self) -> Source:
+        """Where its rows come from."""
+
+    @property
+    def destinations(self) -> tuple[DestinationEntry, ...]:
+        """Destinations worth a word."""
+
+    @property
+    def default_policy(self) -> Policy:
+        """Where no other counts."""
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """By destination."""
+
+    @property
+    def consumers(self) -> tuple[Consumer, ...]:
+        """In registration order."""
+
+
+def to_text(topology: Written) -> str:
     """TOML that :func:`pyengine.topology.parse` reads back to an equal topology."""
     lines = [f"{key} = {_value(text)}" for key in ("title", "description") if (text := getattr(topology, key))]
     lines += _table("[source]", settings_of(topology.source))

@@ -15,10 +15,9 @@ from urllib.parse import urlencode
 
 from pyengine import Message, activemq
 from pyengine.activemq.broker.events import ConsumerClosed, DeadLetter, MessageDiscarded, MessageExpired, SlowConsumer
-from pyengine.activemq.client.session import destination_of
 from pyengine.activemq.transport.commands import Answer, ConnectionInfo, ConnectionSink, MessageDispatch
 from pyengine.clock import ManualClock
-from pyengine.destinations import Destination
+from pyengine.destinations import Destination, destination_of
 from pyengine.errors import (
     ConfigurationError,
     IllegalStateError,

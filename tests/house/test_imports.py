@@ -84,6 +84,7 @@ CORE_ALSO = {
     "activemq/commands/destination": {"functools"},
     "columns/arrow": {"decimal"},
     "index/subscriptions": {"threading"},
+    "selector/parser": {"copyreg"},
     "selector/xpath": {"lxml", "re"},
     "java/character_classes": {"unicodedata", "functools"},
     "java/regex": {"re", "functools", "unicodedata"},
@@ -168,23 +169,8 @@ FACADE_MAY: dict[str, set[str] | None] = {
     "__main__": None,
 }
 
-# Today's circles: package, modules of it that reach each other. A module that has left its circle leaves the list.
-CIRCLES = [
-    ("pyengine._engine.activemq.client", "message_consumer session_commands"),
-    ("pyengine._engine.activemq.queue", "batches queue"),
-    ("pyengine._engine.activemq.queue", "group_map group_snapshot"),
-    ("pyengine._engine.selector", "ast parser"),
-    ("pyengine._engine.selector", "interpreter program"),
-    (
-        "pyengine.activemq",
-        "_runtime.arrivals _runtime.region_broker _runtime.sender _runtime.session_executor broker.administration "
-        "broker.advisories broker.broker broker.dead_letters broker.durable_subscriptions broker.inactive "
-        "broker.queues broker.router broker.slow_consumers broker.subscription broker.topic_destination broker.topics "
-        "broker.transaction client.browser client.connection client.consumer client.producer client.session",
-    ),
-    ("pyengine.topology", "activemq_xml broker broker_toml"),
-    ("pyengine.topology", "model reading writing"),
-]
+# Circles that may stand for a while: package, modules of it that reach each other. There are none.
+CIRCLES: list[tuple[str, str]] = []
 
 
 def wing_of(path: Path) -> str:

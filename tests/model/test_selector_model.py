@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pyengine
-from pyengine._engine.selector.program import match_and_tree
+from pyengine._engine.selector.interpreter import match_and_tree
 from tests.model.selector_model import Model, RaisesError
 
 NAMES = ("a", "b", "c", "d", "e")

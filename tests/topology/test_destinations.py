@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyengine.activemq import Broker, ConnectionFactory, RedeliveryPolicy
-from pyengine.activemq.client.session import destination_of
 from pyengine.destinations import (
     Destination,
     DestinationMap,
     composite_parts,
+    destination_of,
     entry_pattern,
     most_specific,
     overlap,

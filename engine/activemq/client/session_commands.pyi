@@ -1,9 +1,8 @@
 from enum import IntEnum
-from typing import Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.client.message_consumer import Consumption
 from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 
@@ -20,16 +19,16 @@ class Begin:
 
 @disjoint_base
 class Pull:
-    consumer: Consumption
+    consumer: Any
 
 @disjoint_base
 class Remove:
-    consumer: Consumption
+    consumer: Any
     last_delivered: str | None
 
 @disjoint_base
 class Later:
-    consumer: Consumption
+    consumer: Any
     delay: int
     dispatches: list[MessageDispatch]
 

@@ -1,13 +1,15 @@
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pyengine._engine.activemq.queue.queue import Queue
+from pyengine._engine.activemq.queue.rounds import Rounds
+
+_Queue = TypeVar("_Queue", bound=Rounds)
 
 def column(field: str, values: Any, size: int, dtype: Any) -> NDArray[Any]: ...
 def offer_runs(
-    queues: list[Queue],
+    queues: list[_Queue],
     bounds: Any,
     closing: Any,
     prompts: list[set[int] | None],
@@ -23,8 +25,8 @@ def offer_runs(
     steady: bool = False,
     queue_of: Any = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
-def enqueued(queues: list[Queue]) -> NDArray[np.int64]: ...
-def carried(queues: list[Queue]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def enqueued(queues: list[_Queue]) -> NDArray[np.int64]: ...
+def carried(queues: list[_Queue]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def settle_runs(
-    queues: list[Queue], prompts: list[set[int] | None], now: int
+    queues: list[_Queue], prompts: list[set[int] | None], now: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...

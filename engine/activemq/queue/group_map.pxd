@@ -14,7 +14,8 @@ closing a group and forgetting the eldest take one off, a take-over takes nothin
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from pyengine._engine.serialization.codec cimport SharedValues
+from pyengine._engine.serialization.codec cimport Reader, SharedValues, Writer
+from pyengine._engine.serialization.renumbering cimport Numbering
 
 
 cdef struct Moment:
@@ -85,3 +86,14 @@ cdef class GroupMap:
 
     cdef void unlist(self, int32_t handle) noexcept nogil
     cdef void enlist(self, int32_t handle) noexcept nogil
+
+
+cdef enum:
+    MOST = 0x3FFFFFFF            # slots, names, consumers in one snapshot
+
+
+# A group map as bytes, alone or in a queue's snapshot: who owns which group, in the order of access. Names that mean
+# nothing any more are left out, so that handles of names change. What is read is checked where it could lead out of an
+# array; SnapshotError says at which byte.
+cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering slots) except -1
+cdef int get_groups(Reader reader, GroupMap groups, int32_t slots) except -1

@@ -7,8 +7,7 @@ from libc.stdlib cimport calloc
 
 from pyengine._engine.lowlevel.linked_list cimport Chain
 from pyengine._engine.activemq.queue.consumer_list cimport Consumer, ConsumerList
-from pyengine._engine.activemq.queue.group_snapshot cimport MOST, get_groups, put_groups
-from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.activemq.queue.group_map cimport MOST, GroupMap, get_groups, put_groups
 from pyengine._engine.activemq.queue.message_slots cimport (
     IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message,
 )

@@ -3,27 +3,25 @@ from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
+from pyengine._engine.activemq.commands.destination import Destination
+from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq._runtime.route import Answer
-from pyengine.activemq.broker.router import Router
-from pyengine.activemq.broker.transaction import Transaction
-from pyengine.activemq.transport.commands import MessageAck
 from pyengine.clock import Clock
-from pyengine.destinations import Destination
 
 @disjoint_base
 class RegionBroker:
     outbox: Outbox
     region: QueueRegion
     clock: Clock
-    router: Router
+    router: Any
     _closed: bool
     def __new__(cls, *unused: Any, **also_unused: Any) -> Self: ...
     def _open(self) -> None: ...
-    def _transaction(self, transaction_id: str) -> Transaction: ...
-    def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None: ...
+    def _transaction(self, transaction_id: str) -> Any: ...
+    def _send_within(self, transaction: Any, destination: Destination, message: Message) -> None: ...
     def _acknowledge_elsewhere(self, ack: MessageAck) -> None: ...
     def _acknowledge(self, answer: Answer) -> None: ...
     def send(

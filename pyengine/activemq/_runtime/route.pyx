@@ -9,7 +9,7 @@ from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 @cython.final
 @cython.freelist(64)
 cdef class Answer:
-    """An acknowledgement that comes of a dispatch at once. failed: called with what it raises (Transport.acknowledge)."""
+    """An acknowledgement that comes of a dispatch at once. failed: called with what that raises (Transport)."""
 
     def __cinit__(self, MessageAck ack not None, failed):
         self.ack = ack

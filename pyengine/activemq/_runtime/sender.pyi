@@ -1,12 +1,12 @@
 from datetime import timedelta
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.client.message_producer import Outgoing
+from pyengine._engine.activemq.commands.destination import Destination
 from pyengine._engine.message.message import Message
-from pyengine.activemq.client.session import Session
-from pyengine.destinations import Destination
+from pyengine.activemq._runtime.session_executor import SessionExecutor
 
 SECONDS: Final[str]
 SCHEDULED: Final[tuple[str, ...]]
@@ -15,14 +15,14 @@ SCHEDULED: Final[tuple[str, ...]]
 class Sender:
     producer_id: str
     destination: Destination | None
-    _session: Session
+    _session: Any
     _outgoing: Outgoing
     _connection_id: str
     _closed: bool
     _reports: bool
     _reports_all: bool
     _flat: bool
-    def __new__(cls, session: Session, producer_id: str, destination: Destination | None) -> Self: ...
+    def __new__(cls, session: SessionExecutor, producer_id: str, destination: Destination | None) -> Self: ...
     def _look_for_schedules(self, messages: list[Message]) -> None: ...
     def _where(self, destination: Destination | str | None) -> Destination: ...
     def _refuse_nested(self, message: Message | str | bytes) -> Message | str | bytes: ...

@@ -1,6 +1,6 @@
 from collections import deque
 from threading import Condition
-from typing import Self
+from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
@@ -9,16 +9,13 @@ from pyengine._engine.activemq.client.session_state import SessionState
 from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
-from pyengine.activemq.client.connection import Connection
-from pyengine.activemq.client.tasks import SessionTask
-from pyengine.activemq.transport.commands import Transport
 from pyengine.clock import Clock
 
 @disjoint_base
 class SessionExecutor:
-    connection: Connection
+    connection: Any
     session_id: str
-    transport: Transport
+    transport: Any
     clock: Clock
     settles: bool
     transacted: bool
@@ -28,12 +25,12 @@ class SessionExecutor:
     waiting: int
     _deliverer: int
     _outgoing: deque[MessageAck | Begin | Pull | Remove | Later]
-    def __new__(cls, connection: Connection, session_id: str, mode: AcknowledgeMode) -> Self: ...
+    def __new__(cls, connection: Any, session_id: str, mode: AcknowledgeMode) -> Self: ...
     def _carry_out(self, command: Begin | Pull | Remove | Later, pull_timeout: int | None) -> None: ...
     def _listener_failed(
         self, dispatch: MessageDispatch, error: BaseException
     ) -> list[MessageAck | Begin | Pull | Remove | Later] | None: ...
-    def _new_task(self) -> SessionTask: ...
+    def _new_task(self) -> Any: ...
     def flush(self, pull_timeout: int | None = None) -> None: ...
     def arrive_all(self, dispatches: list[MessageDispatch]) -> None: ...
     def received_nothing(self) -> None: ...

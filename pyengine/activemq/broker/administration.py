@@ -11,15 +11,15 @@ from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.broker.destination_metrics import FAMILIES, destination_metrics
+from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.queues import QueueDestination
 from pyengine.activemq.broker.router import AnyDestination, Router
 from pyengine.activemq.broker.subscription import Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
-from pyengine.activemq.client.session import destination_of
 from pyengine.activemq.core_settings import NO_POLICY
-from pyengine.destinations import Destination, parse_destination
+from pyengine.destinations import Destination, destination_of, parse_destination
 from pyengine.errors import InvalidDestinationError, JMSError, did_you_mean
 from pyengine.metrics import Family, Metric
 from pyengine.topology.checked import check
@@ -32,6 +32,7 @@ class Administration:
     outbox: Outbox
     router: Router
     topics: Topics
+    dead_letters: DeadLetters
     _subscriptions: dict[str, Subscription]
     _produced: Counter[Destination | None]  # how many producers send to a destination, or to none of their own
 
@@ -307,14 +308,14 @@ class Administration:
         message: Message,
         target: Destination,
     ) -> None:
-        queue.broker.resend(message.copy(), target)
+        self.router.resend(message.copy(), target)
         if how == "move":
             queue.take_off([handle])
             origin = message.original_destination
             for name in parse_destination(origin) if queue.dlq and origin is not None else ():
                 source = self.router.destinations.get(name)
                 if source is not None:
-                    queue.broker.dead_letters.forgive(source.policy, message)
+                    self.dead_letters.forgive(source.policy, message)
 
     def _name(self, queue: QueueDestination, number: int | None) -> str | None:
         return None if number is None else queue.subscriptions[number].info.consumer_id

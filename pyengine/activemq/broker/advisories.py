@@ -7,8 +7,6 @@ an entry asks for the message.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.events import (
     Event,
@@ -18,11 +16,9 @@ from pyengine.activemq.broker.events import (
     NoConsumer,
     SlowConsumer,
 )
+from pyengine.activemq.broker.services import BrokerServices, Routes
+from pyengine.activemq.broker.subscription import Subscription
 from pyengine.destinations import ADVISORY, Destination
-
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.broker import Broker
-    from pyengine.activemq.broker.subscription import Subscription
 
 # The switch of a policy entry for each kind of event that has one.
 SWITCHES: dict[type[Event], str] = {
@@ -37,8 +33,9 @@ SWITCHES: dict[type[Event], str] = {
 class Advisories:
     """Sends the advisory messages of one broker."""
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    def __init__(self, services: BrokerServices, routes: Routes) -> None:
+        self._services = services
+        self._routes = routes
         self._sent = 0
         self._listeners: set[Subscription] = set()
 
@@ -59,7 +56,7 @@ class Advisories:
         switch = SWITCHES.get(type(event)) if self._listeners else None
         if switch is None or event.destination.name.startswith(ADVISORY):
             return
-        found = self._broker.router.destinations.get(event.destination)
+        found = self._routes.destinations.get(event.destination)
         asked = found is not None and found.policy is not None and getattr(found.policy, switch)
         # A queue tells of its slow consumers whatever the entry says (Queue.doActualDispatch).
         if not asked and not (isinstance(event, SlowConsumer) and event.destination.kind.endswith("queue")):
@@ -68,14 +65,15 @@ class Advisories:
             if not event.message.persistent:
                 self._send(event, event.message.copy())
             return
+        name = self._services.name
         message = Message(
             {
-                "originBrokerName": self._broker.name,
-                "originBrokerId": f"ID:{self._broker.name}",
-                "originBrokerURL": f"vm://{self._broker.name}",
+                "originBrokerName": name,
+                "originBrokerId": f"ID:{name}",
+                "originBrokerURL": f"vm://{name}",
             },
             type="Advisory",
-            message_id=f"ID:{self._broker.name}-advisory:{self._sent + 1}",
+            message_id=f"ID:{name}-advisory:{self._sent + 1}",
             delivery_mode="NON_PERSISTENT",
         )
         if isinstance(event, (MessageDiscarded, MessageDelivered, MessageConsumed)):
@@ -92,4 +90,4 @@ class Advisories:
         topic = Destination(f"{ADVISORY}{type(event).__name__}.{kind}.{event.destination.name}", "topic")
         if any(each.covers(topic) for each in self._listeners):
             self._sent += 1
-            self._broker.router.route(topic, message, self._broker.clock.now())
+            self._routes.route(topic, message, self._services.clock.now())

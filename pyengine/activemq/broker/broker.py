@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import EllipsisType, TracebackType
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -23,15 +24,17 @@ from pyengine.activemq._runtime.region_broker import RegionBroker
 from pyengine.activemq.broker.administration import Administration
 from pyengine.activemq.broker.advisories import Advisories
 from pyengine.activemq.broker.dead_letters import DeadLetters
+from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, teller
 from pyengine.activemq.broker.inactive import InactiveDestinations
-from pyengine.activemq.broker.queues import QueueDestination
+from pyengine.activemq.broker.queues import QueueDestination, acknowledged
 from pyengine.activemq.broker.router import AnyDestination, Router
+from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.slow_consumers import SlowConsumers
-from pyengine.activemq.broker.subscription import Connection, Subscription
+from pyengine.activemq.broker.subscription import Connection, Source, Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
-from pyengine.activemq.broker.transaction import Acknowledged, Sent, Transaction, in_order
+from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.attributes import Declared, letters
@@ -180,18 +183,46 @@ class Broker(Declared, RegionBroker, Administration):
             self._subscriptions: dict[str, Subscription] = self.region.subscriptions
             self._spread: dict[str, Subscription] = {}
             self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
-            self._advisories = Advisories(self)
-            self.dead_letters = DeadLetters(self, redelivery_plugin, discarding_plugin)
-            self.slow_consumers = SlowConsumers(self)
-            self.topics = Topics(self)
-            self.router = Router(self, virtual_destinations)
+            self._services = services = BrokerServices(
+                name=name,
+                clock=self.clock,
+                outbox=self.outbox,
+                store=store,
+                cursor_limit=cursor_limit,
+                release=release,
+                policies=self.policies,
+                report=self.report,
+                call_at=self.call_at,
+            )
+            self.router = Router(
+                services, self.region, virtual_destinations, make=self._make_destination, attach=self._attach_waiting
+            )
+            self._advisories = Advisories(services, self.router)
+            self.dead_letters = DeadLetters(services, self.router, redelivery_plugin, discarding_plugin)
+            offline = Offline(
+                self.offline_durable_subscriber_timeout, self.offline_durable_subscriber_task_schedule, self.started
+            )
+            self.topics = Topics(services, self.router, self.dead_letters, offline)
+            self.slow_consumers = SlowConsumers(
+                services,
+                self.topics,
+                remove_consumer=partial(self.remove_consumer, lost=True),
+                remove_connection=partial(self.remove_connection, lost=True),
+            )
             self._transactions: dict[str, Transaction] = {}
             self._producers: dict[str, Connection] = {}
             self._produced: Counter[Destination | None] = Counter()
             self._temporary: dict[Destination, Connection] = {}
             self._connected = 0
             purge = milliseconds("Broker.schedule_period_for_destination_purge", schedule_period_for_destination_purge)
-            InactiveDestinations(self, purge)
+            InactiveDestinations(
+                services,
+                self.router,
+                self.topics,
+                purge,
+                producers=self.producer_count,
+                remove=partial(self.remove_destination, ""),
+            )
             self._closed = False
             _RUNNING[name] = self
             with self.outbox:
@@ -458,7 +489,12 @@ class Broker(Declared, RegionBroker, Administration):
                     found.add(subscription)
             return subscription.prefetch
 
-    def attach_waiting(self, destination: AnyDestination) -> None:
+    def _make_destination(self, name: Destination, policy: Policy | None) -> AnyDestination:
+        if name.kind.endswith("queue"):
+            return QueueDestination(self._services, self.dead_letters, self.slow_consumers, name, policy)
+        return TopicDestination(self._services, self.topics, self.slow_consumers, name, policy)
+
+    def _attach_waiting(self, destination: AnyDestination) -> None:
         """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
         if isinstance(destination, TopicDestination):
             self.topics.durables.attach(destination)
@@ -484,7 +520,7 @@ class Broker(Declared, RegionBroker, Administration):
     def _remove_all(self, leaving: list[Subscription], last_delivered: str | None, lost: bool) -> None:
         """Remove consumers that leave together, session by session. What one held goes to the next at once; the rounds
         that this asks for come when all have left, as the broker makes them on another thread."""
-        queues: dict[QueueDestination, None] = {}
+        queues: dict[Source, None] = {}
         # A durable subscription compares the place of that message with its own, whoever of them had it.
         last_of_topics = self.topics.handle_of(last_delivered, leaving)
         sessions = list(dict.fromkeys(each.info.session_id for each in leaving))
@@ -525,12 +561,6 @@ class Broker(Declared, RegionBroker, Administration):
             self._open()
             self.router.route_all(destination, messages, connection_id, self.clock.now())
 
-    def resend(self, message: Message, destination: Destination) -> None:
-        """Send a message of the broker itself that comes from another destination."""
-        message.original_destination = message.destination
-        message.redelivery_counter = 0
-        self.router.route(destination, message, self.clock.now())
-
     def _acknowledge_elsewhere(self, ack: MessageAck) -> None:
         """What is said of messages in whose acknowledgement not only one queue's core has a say."""
         subscription = self._subscriptions.get(ack.consumer_id)
@@ -554,10 +584,10 @@ class Broker(Declared, RegionBroker, Administration):
             return
         astray = subscription.astray(ack) if ack.kind is AckKind.POISON else None
         if subscription.spread:
-            before = 0 if transaction is None else transaction.acknowledged(subscription, ack.last_message_id)
+            before = 0 if transaction is None else acknowledged(transaction, subscription, ack.last_message_id)
             for queue, part in subscription.parts_of(ack, before):
                 queue.acknowledge(subscription, part, transaction, self.clock.now())
-            self._wake(subscription, queue)
+            subscription.wake(queue)
         else:
             queue = next((each for each in subscription.queues if subscription.find(ack.last_message_id, each)), None)
             if queue is None:
@@ -570,12 +600,6 @@ class Broker(Declared, RegionBroker, Administration):
                 f"unmatched acknowledge: message {ack.last_message_id} does not come behind {ack.first_message_id} at "
                 f"consumer {ack.consumer_id}, whose messages from there on were given up"
             )
-
-    def _wake(self, subscription: Subscription, besides: QueueDestination) -> None:
-        """A subscription of several queues has room again: each of them makes a round."""
-        for queue in list(subscription.queues):
-            if queue is not besides:
-                queue.wake()
 
     def pull(self, pull: MessagePull) -> None:
         """See Transport."""
@@ -597,7 +621,7 @@ class Broker(Declared, RegionBroker, Administration):
         if subscription.asked is not None:  # a receive that was cancelled: its time is no end of this one's
             subscription.asked.cancel()
         before = subscription.handed_out
-        subscription.extend(1)
+        subscription.credit.extend(1)
         for queue in list(subscription.queues):
             queue.offer(subscription)
             if subscription.handed_out != before:
@@ -605,7 +629,7 @@ class Broker(Declared, RegionBroker, Administration):
 
         def end() -> None:
             if subscription.info.consumer_id in self._subscriptions and subscription.handed_out == before:
-                subscription.extend(0)
+                subscription.credit.extend(0)
                 subscription.dispatch(self.outbox, None, None, 0)
 
         if pull.timeout < 0:
@@ -632,20 +656,7 @@ class Broker(Declared, RegionBroker, Administration):
             if transaction.failed is not None:
                 self._rollback(transaction)
                 raise JMSError(f"the transaction was rolled back: {transaction.failed}") from transaction.failed
-            queues: dict[QueueDestination, None] = {}
-            for step in in_order(self._forget(transaction).steps):
-                if isinstance(step, Sent):
-                    queue = self.router.commit(step)
-                    if queue is not None:
-                        queues[queue] = None
-                elif isinstance(step, Acknowledged):
-                    step.queue.commit(step)
-                    if step.subscription.spread:
-                        self._wake(step.subscription, step.queue)
-                else:
-                    self.topics.commit(step)
-            for queue in queues:
-                queue.run()
+            self._forget(transaction).commit()
 
     def rollback(self, transaction_id: str) -> None:
         """See Transport."""
@@ -653,11 +664,7 @@ class Broker(Declared, RegionBroker, Administration):
             self._rollback(self._transaction(transaction_id))
 
     def _rollback(self, transaction: Transaction) -> None:
-        for step in self._forget(transaction).steps:
-            if isinstance(step, Acknowledged):
-                step.queue.rollback(step)
-            elif not isinstance(step, Sent):
-                self.topics.rollback(step)
+        self._forget(transaction).rollback()
 
     def _transaction(self, transaction_id: str) -> Transaction:
         found = self._transactions.get(transaction_id)
@@ -716,12 +723,7 @@ class Broker(Declared, RegionBroker, Administration):
 
     def is_slow(self, subscription: Subscription) -> bool:
         """Whether a consumer is marked slow."""
-        if subscription.topic is not None:
-            return self.topics.region.is_slow(subscription.topic)
-        return subscription.slow or (
-            self.release != "5.17"
-            and any(bool(queue.core.counters_of(number)["slow"]) for queue, number in subscription.queues.items())
-        )
+        return self.slow_consumers.is_slow(subscription)
 
     # Events
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from pyengine._engine.activemq.region.dead_letter_rules import DeadLetterRule, resend_delay
 from pyengine._engine.activemq.topic.message_audit import Audit
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.events import DeadLetter, MessageExpired, Redelivery
+from pyengine.activemq.broker.services import BrokerServices, Routes
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import ConfigurationError
 from pyengine.topology.policy import (
@@ -22,9 +22,6 @@ from pyengine.topology.policy import (
     RedeliveryPlugin,
     SharedDeadLetterStrategy,
 )
-
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.broker import Broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +74,14 @@ class DeadLetters:
     """The dead-letter strategies of one broker, each with its audit, and the plugins before them."""
 
     def __init__(
-        self, broker: Broker, plugin: RedeliveryPlugin | None, discarding: DiscardingPlugin | None = None
+        self,
+        services: BrokerServices,
+        routes: Routes,
+        plugin: RedeliveryPlugin | None,
+        discarding: DiscardingPlugin | None = None,
     ) -> None:
-        self._broker = broker
+        self._services = services
+        self._routes = routes
         self._plugin = plugin
         self._discarding = discarding
         self._rules: dict[int, tuple[DeadLetterStrategy, DeadLetterRule]] = {}
@@ -95,11 +97,11 @@ class DeadLetters:
 
     def handle(self, failed: Unconsumed) -> None:
         """Move the message to its dead-letter destination, send it again later, or drop it."""
-        now = self._broker.clock.now()
+        now = self._services.clock.now()
         message = failed.message
         expired = 0 < message.expiration < now
         if expired:
-            self._broker.report(MessageExpired(failed.destination, message))
+            self._services.report(MessageExpired(failed.destination, message))
         discarded = self._discarding is not None and self._discarding.drops(failed.destination)
         asked_first = discarded and self._discarding is not None and self._discarding.before_redelivery
         if self._plugin is not None and not expired and not asked_first:
@@ -115,7 +117,7 @@ class DeadLetters:
                 if not self._plugin.send_to_dlq_if_max_retries_exceeded:
                     return
         sent_to = None if discarded else self._move(failed, now, expired)
-        self._broker.report(DeadLetter(failed.destination, message, sent_to, failed.cause))
+        self._services.report(DeadLetter(failed.destination, message, sent_to, failed.cause))
 
     def forgive(self, policy: Policy | None, message: Message) -> None:
         """A dead letter was moved back: it may become one again."""
@@ -128,7 +130,7 @@ class DeadLetters:
         # A strategy object is one strategy however many entries name it, as one bean is in the broker.
         found = self._rules.get(id(strategy))
         if found is None:
-            found = self._rules[id(strategy)] = (strategy, rule_of(strategy, self._broker.release))
+            found = self._rules[id(strategy)] = (strategy, rule_of(strategy, self._services.release))
         return found[1]
 
     def _move(self, failed: Unconsumed, now: int, expired: bool) -> Destination | None:
@@ -162,8 +164,8 @@ class DeadLetters:
         if failed.cause:
             letter.set_string_property("dlqDeliveryFailureCause", failed.cause)
         (destination,) = parse_destination(target)
-        self._broker.router.find(destination).dlq = True
-        self._broker.resend(letter, destination)
+        self._routes.find(destination).dlq = True
+        self._routes.resend(letter, destination)
         return destination
 
     def _again(self, failed: Unconsumed, delay: int, now: int) -> None:
@@ -171,14 +173,14 @@ class DeadLetters:
         message.set_long_property("redeliveryDelay", delay)
         message.redelivery_counter = failed.redeliveries + 1
         self._jobs += 1
-        message.set_string_property("scheduledJobId", f"ID:{self._broker.name}-scheduled-{self._jobs}")
-        self._broker.report(Redelivery(failed.destination, message, delay, failed.redeliveries + 1))
+        message.set_string_property("scheduledJobId", f"ID:{self._services.name}-scheduled-{self._jobs}")
+        self._services.report(Redelivery(failed.destination, message, delay, failed.redeliveries + 1))
 
         def send() -> None:
-            sent = self._broker.clock.now()
+            sent = self._services.clock.now()
             if message.timestamp > 0 and message.expiration > 0 and sent > message.timestamp:
                 message.expiration += sent - message.timestamp
                 message.timestamp = sent
-            self._broker.router.route(failed.destination, message, sent)
+            self._routes.route(failed.destination, message, sent)
 
-        self._broker.call_at(now + delay, send)
+        self._services.call_at(now + delay, send)

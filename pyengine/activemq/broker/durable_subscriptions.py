@@ -2,26 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pyengine import Selector
 from pyengine._engine.activemq.topic.ledger import Event as Outcome
-from pyengine._engine.activemq.topic.ledger import EventKind
+from pyengine._engine.activemq.topic.ledger import EventKind, TopicDelivery
+from pyengine._engine.activemq.topic.topics import TopicRegion
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
+from pyengine.activemq.broker.services import BrokerServices, Routes
 from pyengine.activemq.broker.subscription import Connection, Subscription
-from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.store.store import SqliteStore, StoredSubscription
 from pyengine.activemq.transport.commands import ConnectionSink, ConsumerInfo
 from pyengine.clock import Timer
-from pyengine.destinations import ADVISORY, composite_parts, parse_destination
+from pyengine.destinations import ADVISORY, Destination, composite_parts, parse_destination
 from pyengine.errors import JMSError
+from pyengine.topology.policy import Policy
 
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.broker import Broker
-    from pyengine.activemq.broker.topics import Topics
+
+class Topic(Protocol):
+    """A topic (topic_destination.TopicDestination), as what is decided for its subscriptions uses it.
+
+    number: in the core. subscriptions: those whose consumers are there.
+    """
+
+    destination: Destination
+    policy: Policy | None
+    number: int
+    subscriptions: list[Subscription]
+
+    def attach_durable(self, subscription: Subscription) -> None:
+        """The consumer of a durable subscription is there."""
+
+    def plan_scan(self) -> None:
+        """Look for expired messages when it is time."""
+
+    def handed_out(self) -> None:
+        """A message went to a consumer."""
+
+    def slow(self, subscription: Subscription) -> None:
+        """A consumer was found slow."""
+
+
+class Served(Protocol):
+    """The topics (topics.Topics), as their durable subscriptions use them. destinations: by number in the core."""
+
+    region: TopicRegion
+
+    @property
+    def destinations(self) -> Mapping[int, Topic]:
+        """By number in the core."""
+
+    @property
+    def named(self) -> Mapping[Destination, Topic]:
+        """By name."""
+
+    def seat(self, subscription: Subscription, number: int) -> None:
+        """The consumer of a durable subscription of that id is there."""
+
+    def carry_out(self, outcomes: Iterable[TopicDelivery | Outcome]) -> None:
+        """Hand out deliveries and report the rest, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offline:
+    """When durable subscriptions without their consumers are deleted: after ``timeout`` ms, -1 never; looked at every
+    ``schedule`` ms from ``started`` on."""
+
+    timeout: int
+    schedule: int
+    started: int
 
 
 @dataclass(slots=True, eq=False)
@@ -44,17 +96,19 @@ class Durable:
 class DurableSubscriptions:
     """Every durable subscription; by_number: by its id in the core. Every method runs inside a change of the broker."""
 
-    def __init__(self, broker: Broker, topics: Topics) -> None:
-        self._broker = broker
+    def __init__(self, services: BrokerServices, routes: Routes, topics: Served, offline: Offline) -> None:
+        self._services = services
+        self._routes = routes
         self._topics = topics
-        self._store = broker.store
+        self._offline = offline
+        self._store = services.store
         self._by_key: dict[tuple[str, str], Durable] = {}
         self.by_number: dict[int, Durable] = {}
         self._spread: dict[int, Durable] = {}  # those of patterns, which wait for topics that others make
         self._newest = 0
         self._cleanup: Timer | None = None
         self._nobody = ConnectionSink(lambda command: None)
-        self._no_task = DispatchTask(broker.clock, "", self._nobody, broker.acknowledge)
+        self._no_task = DispatchTask(services.clock, "", self._nobody, lambda ack, failed: None)
 
     def __iter__(self) -> Iterator[Durable]:
         return iter(self._by_key.values())
@@ -97,11 +151,11 @@ class DurableSubscriptions:
         for topic in topics:
             topic.attach_durable(subscription)
         self._topics.carry_out(outcome)
-        now = self._broker.clock.now()
+        now = self._services.clock.now()
         self._topics.carry_out(self._topics.region.activate(number, prefetch=subscription.prefetch, now=now))
 
     def _enter(
-        self, key: tuple[str, str], subscription: Subscription, topics: list[TopicDestination], **consumer: Any
+        self, key: tuple[str, str], subscription: Subscription, topics: list[Topic], **consumer: Any
     ) -> tuple[int, list[Any]]:
         """Make a durable subscription in the core, or find it again: its id, and what came of it."""
         info, policy = subscription.info, subscription.policy
@@ -114,34 +168,31 @@ class DurableSubscriptions:
             prioritized_messages=policy is not None and policy.prioritized_messages,
             use_prefetch_extension=policy is None or policy.use_prefetch_extension,
             active=False,
-            now=self._broker.clock.now(),
+            now=self._services.clock.now(),
             **consumer,
         )
 
-    def _covered_by(self, subscription: Subscription) -> list[TopicDestination]:
-        return [
-            topic
-            for _, topic in self._broker.router.candidates(subscription.patterns)
-            if isinstance(topic, TopicDestination) and subscription.covers(topic.destination)
-        ]
+    def _covered_by(self, subscription: Subscription) -> list[Topic]:
+        names = (name for name, _ in self._routes.candidates(subscription.patterns))
+        return [self._topics.named[name] for name in names if subscription.covers(name)]
 
     def unsubscribe(self, client_id: str, name: str) -> None:
         """Delete a durable subscription. Raises InvalidDestinationError, JMSError if its consumer is there."""
         self._topics.region.unsubscribe(client_id, name)
         self._forget(self._by_key[client_id, name])
 
-    def covers(self, topic: TopicDestination) -> bool:
+    def covers(self, topic: Topic) -> bool:
         """Whether one of them covers the topic."""
         return any(durable.subscription.covers(topic.destination) for durable in self)
 
-    def attach(self, topic: TopicDestination) -> None:
+    def attach(self, topic: Topic) -> None:
         """A topic is new: those of patterns that cover it have it from now on, also those whose consumer is away."""
         for durable in self._spread.values():
             subscription = durable.subscription
             if subscription.covers(topic.destination):
                 if durable.active:
                     topic.attach_durable(subscription)
-                now = self._broker.clock.now()
+                now = self._services.clock.now()
                 self._topics.carry_out(self._topics.region.attach(durable.number, topic.number, now=now))
 
     def recover(self, store: SqliteStore) -> None:
@@ -157,8 +208,8 @@ class DurableSubscriptions:
             by_stored[kept.number] = self._remember(Durable(*key, number, kept.number, subscription))
         for stored, name, count in store.waiting():
             (destination,) = parse_destination(name)
-            topic = self._broker.router.find(destination)
-            assert isinstance(topic, TopicDestination)
+            self._routes.find(destination)
+            topic = self._topics.named[destination]
             self._topics.region.leave_behind(by_stored[stored].number, topic.number, count)
             topic.plan_scan()
         self._newest = store.reserve()
@@ -180,9 +231,9 @@ class DurableSubscriptions:
         )
         for pattern in patterns:
             if not pattern.is_pattern:
-                self._broker.router.find(pattern)
+                self._routes.find(pattern)
         nobody = Connection("", kept.client_id, self._nobody, self._no_task)
-        policy = self._broker.policies.policy_of(destination)
+        policy = self._services.policies.policy_of(destination)
         selector = None if kept.selector is None else Selector(kept.selector)
         return Subscription(info, nobody, patterns, selector, policy, info.prefetch_size)
 
@@ -248,16 +299,15 @@ class DurableSubscriptions:
 
     def plan_cleanup(self) -> None:
         """offlineDurableSubscriberTimeout: looked at every offlineDurableSubscriberTaskSchedule ms while it matters."""
-        broker = self._broker
-        timeout, schedule = broker.offline_durable_subscriber_timeout, broker.offline_durable_subscriber_task_schedule
+        timeout, schedule = self._offline.timeout, self._offline.schedule
         if timeout < 0 or schedule <= 0 or (self._cleanup is not None and self._cleanup.pending):
             return
         if not all(durable.active for durable in self):
-            now = broker.clock.now()
-            self._cleanup = broker.call_at(now + schedule - (now - broker.started) % schedule, self._run_cleanup)
+            now = self._services.clock.now()
+            due = now + schedule - (now - self._offline.started) % schedule
+            self._cleanup = self._services.call_at(due, self._run_cleanup)
 
     def _run_cleanup(self) -> None:
-        timeout = self._broker.offline_durable_subscriber_timeout
-        for key in self._topics.region.remove_offline(timeout, now=self._broker.clock.now()):
+        for key in self._topics.region.remove_offline(self._offline.timeout, now=self._services.clock.now()):
             self._forget(self._by_key[key])
         self.plan_cleanup()

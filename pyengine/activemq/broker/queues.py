@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pyengine._engine.activemq.commands.message_ack import AckKind
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.activemq.region.region_queue import RegionQueue
 from pyengine._engine.message.message import Message
-from pyengine.activemq.broker.dead_letters import Unconsumed, expiry_cause
+from pyengine.activemq.broker.dead_letters import DeadLetters, Unconsumed, expiry_cause
 from pyengine.activemq.broker.events import MessageConsumed, MessageDelivered, NoConsumer, SelectorFailed, SlowConsumer
+from pyengine.activemq.broker.services import BrokerServices
+from pyengine.activemq.broker.slow_consumers import SlowConsumers
 from pyengine.activemq.broker.subscription import Subscription
-from pyengine.activemq.broker.transaction import Acknowledged, Transaction
+from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.core_settings import NO_POLICY, queue_settings
 from pyengine.activemq.store.store import ALL, EACH, LEVELS
 from pyengine.activemq.transport.commands import MessageAck, MessagePull
@@ -20,11 +23,38 @@ from pyengine.clock import Timer
 from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy
 
-if TYPE_CHECKING:
-    from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
-    from pyengine.activemq.broker.broker import Broker
-
 NOWHERE = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """A step of a transaction: messages that a queue's core keeps in flight, under ``key``, until that ends."""
+
+    queue: QueueDestination
+    subscription: Subscription
+    key: tuple[str, int]
+    messages: tuple[Message, ...]
+    together: None = None
+
+    def commit(self) -> None:
+        """The messages leave the queue."""
+        self.queue.commit(self)
+        if self.subscription.spread:
+            self.subscription.wake(self.queue)
+
+    def rollback(self) -> None:
+        """Their consumer holds them as before."""
+        self.queue.rollback(self)
+
+
+def acknowledged(transaction: Transaction, subscription: Subscription, message_id: str) -> int:
+    """How many messages of this id a consumer of queues has acknowledged in a transaction."""
+    return sum(
+        message.message_id == message_id
+        for step in transaction.steps
+        if isinstance(step, Acknowledged) and step.subscription is subscription
+        for message in step.messages
+    )
 
 
 class QueueDestination:
@@ -37,12 +67,20 @@ class QueueDestination:
     ``dlq``: it has been given a dead letter.
     """
 
-    def __init__(self, broker: Broker, destination: Destination, policy: Policy | None) -> None:
-        self.broker = broker
+    def __init__(
+        self,
+        services: BrokerServices,
+        dead_letters: DeadLetters,
+        slow_consumers: SlowConsumers,
+        destination: Destination,
+        policy: Policy | None,
+    ) -> None:
+        self._services = services
+        self._dead_letters = dead_letters
         self.destination = destination
         self.policy = policy
-        self._store = None if destination.is_temporary else broker.store
-        cursor = "single" if destination.is_temporary else "memory" if broker.store is None else "store"
+        self._store = None if destination.is_temporary else services.store
+        cursor = "single" if destination.is_temporary else "memory" if services.store is None else "store"
         self.core = RegionQueue(**queue_settings(policy, cursor))
         self.core.owner, self.core.destination = self, destination
         self.core.minimum_message_size = (policy or NO_POLICY).minimum_message_size
@@ -54,10 +92,10 @@ class QueueDestination:
         self._pulls: dict[str, Timer] = {}
         self._keys = 0
         self._look: Timer | None = None
-        self._made = broker.clock.now()
-        self.watch = broker.slow_consumers.watch(self, policy)
+        self._made = services.clock.now()
+        self.watch = slow_consumers.watch(self, policy)
         self.paused = False
-        self._posted = broker.outbox.posted
+        self._posted = services.outbox.posted
         self._by_priority = (policy or NO_POLICY).prioritized_messages
         self._sequences: dict[int, int] = {}
         self.core.noting = policy is not None and policy.persist_jms_redelivered
@@ -68,7 +106,7 @@ class QueueDestination:
         page = (policy or NO_POLICY).max_page_size
         # Without a store, or with a cursor in memory, there is no rest behind.
         memory = self._store is None or self.core.cursor == "single"
-        self._ahead = -1 if memory or page is None else max(broker.cursor_limit, 2 * page)
+        self._ahead = -1 if memory or page is None else max(services.cursor_limit, 2 * page)
         self._number = 0
         self._bands = EACH if self._by_priority else ALL
         if self._store is not None:
@@ -145,7 +183,7 @@ class QueueDestination:
             timer.cancel()
         # Of copies with one id the last is taken to be the one delivered last; each counts in its own queue only.
         found = subscription.latest(last_delivered or "")
-        now = self.broker.clock.now()
+        now = self._services.clock.now()
         self._share()
         known = found[1] if found is not None and found[0] is self else None
         posted = self.core.unsubscribe(number, last_delivered=known, lost=lost, now=now)
@@ -176,9 +214,9 @@ class QueueDestination:
         if message.expiration:
             self._plan_look()
         if self._tells_delivered:
-            self.broker.report(MessageDelivered(self.destination, message))
+            self._services.report(MessageDelivered(self.destination, message))
         if not self.subscriptions:
-            self.broker.report(NoConsumer(self.destination, message))
+            self._services.report(NoConsumer(self.destination, message))
 
     def put_all(self, messages: list[Message], text: str, connection_id: str, sequence: int, now: int) -> bool:
         """``put`` for many at once; False, and nothing is done, where each must be looked at by itself (QueueRegion).
@@ -254,7 +292,7 @@ class QueueDestination:
     def expire_stored(self) -> None:
         """Have what has expired leave as it does when it is paged in."""
         self.load_all()
-        self.core.expire_stored(self.broker.clock.now())
+        self.core.expire_stored(self._services.clock.now())
         self.heard()
 
     def load_all(self) -> None:
@@ -264,7 +302,7 @@ class QueueDestination:
     def _gone(self, message: Message) -> None:
         """A message has left the queue for good."""
         if self._tells_consumed:
-            self.broker.report(MessageConsumed(self.destination, message))
+            self._services.report(MessageConsumed(self.destination, message))
         sequence = self._sequences.pop(id(message), None)
         if sequence is not None and self._store is not None:
             self._store.remove(self._number, sequence)
@@ -324,7 +362,7 @@ class QueueDestination:
     def pull(self, subscription: Subscription, pull: MessagePull) -> None:
         """A consumer with prefetch 0 asks for a message."""
         number = subscription.queues[self]
-        now = self.broker.clock.now()
+        now = self._services.clock.now()
         self._top_up(self._pages)
         self._share()
         self._post(self.core.pull(number, timeout=pull.timeout, now=now))
@@ -333,12 +371,12 @@ class QueueDestination:
         if timer is not None:
             timer.cancel()
         if pull.timeout > 0 and subscription.prefetch == 0:
-            self._pulls[consumer] = self.broker.call_at(now + pull.timeout, lambda: self._pull_timeout(subscription))
+            self._pulls[consumer] = self._services.call_at(now + pull.timeout, lambda: self._pull_timeout(subscription))
         self.run(now)
 
     def offer(self, subscription: Subscription) -> None:
         """A consumer of several queues with prefetch 0 asks each of them in turn: one round, at once."""
-        now = self.broker.clock.now()
+        now = self._services.clock.now()
         self._top_up(self._pages)
         self._share()
         self._post(self.core.pull(subscription.queues[self], now=now))
@@ -348,7 +386,7 @@ class QueueDestination:
         number = subscription.queues.get(self)
         if number is None:
             return
-        now = self.broker.clock.now()
+        now = self._services.clock.now()
         self._post(self.core.pull_timeout(number, now=now))
         self.run(now)
 
@@ -368,7 +406,7 @@ class QueueDestination:
     def run(self, now: int | None = None) -> None:
         """Make the rounds that were asked for and carry out what they decided."""
         if now is None:
-            now = self.broker.clock.now()
+            now = self._services.clock.now()
         core = self.core
         if self._spread:
             self._share()
@@ -391,14 +429,14 @@ class QueueDestination:
         self._noticed()
         starts = self.core.starts_at
         if starts is not None and (self._start is None or not self._start.pending):
-            self._start = self.broker.call_at(starts, self.run)
+            self._start = self._services.call_at(starts, self.run)
         if not self.core.look_planned:
             self._plan_look()
 
     def _share(self) -> None:
         """Tell the core what subscriptions of several queues hold in the others."""
         for subscription in self._spread:
-            subscription.share(self)
+            subscription.credit.share(self.core)
 
     def _post(self, posted: list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]) -> None:
         """Hand out what the core decided, once the present change is over."""
@@ -412,11 +450,11 @@ class QueueDestination:
             for asking in self.subscriptions.values():
                 if asking.selector == selector:
                     text = asking.info.selector or ""
-                    self.broker.report(SelectorFailed(self.destination, message, asking.info, text))
+                    self._services.report(SelectorFailed(self.destination, message, asking.info, text))
         for number in self.core.take_slow():
             subscription = self.subscriptions.get(number)
-            if subscription is not None and self.broker.release != "5.17":
-                self.broker.report(SlowConsumer(self.destination, subscription.info))
+            if subscription is not None and self._services.release != "5.17":
+                self._services.report(SlowConsumer(self.destination, subscription.info))
         if self.core.noting:
             for message in self.core.take_noted():
                 self._note_redelivery(message)
@@ -436,15 +474,15 @@ class QueueDestination:
             self._unconsumed(message, expiry_cause(message) if reason == "expired" else cause, redeliveries)
 
     def _unconsumed(self, message: Message, cause: str, redeliveries: int) -> None:
-        self.broker.dead_letters.handle(Unconsumed(self.destination, self.policy, message, cause, redeliveries))
+        self._dead_letters.handle(Unconsumed(self.destination, self.policy, message, cause, redeliveries))
 
     def _plan_look(self) -> None:
         # The broker looks for ever; a look that can neither find nor page in anything is left out.
         if not self.core.look_planned:
             self.core.look_planned = True
-            now = self.broker.clock.now()
+            now = self._services.clock.now()
             due = now + self._period - (now - self._made) % self._period
-            self._look = self.broker.call_at(due, self.expire_messages)
+            self._look = self._services.call_at(due, self.expire_messages)
 
     def expire_messages(self) -> None:
         """The periodic look for expired messages."""
@@ -455,7 +493,7 @@ class QueueDestination:
         limit = self.core.max_expire_page_size
         self._top_up(limit)
         self._share()
-        self._post(self.core.expire(self.broker.clock.now(), limit=limit))
+        self._post(self.core.expire(self._services.clock.now(), limit=limit))
         self.run()
         if self.core.expiring:
             self._plan_look()

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from pyengine import Selector
+from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.activemq.region.virtual_destinations import Forwarding, consumer_queues, feeds, lets_in, maps
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.queues import QueueDestination
+from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.topic_destination import TopicDestination
-from pyengine.activemq.broker.transaction import Sent, Transaction
+from pyengine.activemq.broker.transaction import Transaction
 from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
 from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError
 from pyengine.topology.policy import (
     CompositeQueue,
     CompositeTopic,
     FilteredDestination,
+    Policy,
     VirtualDestination,
     VirtualTopic,
 )
-
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.broker import Broker
 
 AnyDestination: TypeAlias = QueueDestination | TopicDestination
 WAYS_KEPT = 4096
@@ -47,19 +48,44 @@ class _Composite:
         )
 
 
-def _put(target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
-    if within is None:
-        target.put(message, now)
-    else:
-        within.steps.append(Sent(target, message))
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A step of a transaction: a message that its target gets at commit; where it goes was decided when it was sent."""
+
+    router: Router
+    target: AnyDestination
+    message: Message
+
+    @property
+    def together(self) -> Destination | None:
+        """Its queue, if it is persistent."""
+        queue = self.message.persistent and self.target.destination.kind == "queue"
+        return self.target.destination if queue else None
+
+    def commit(self) -> QueueDestination | None:
+        """The target gets it."""
+        return self.router.commit(self)
+
+    def rollback(self) -> None:
+        """It goes nowhere."""
 
 
 class Router:
-    """The destinations of a broker, made on first use."""
+    """The destinations of a broker, made on first use. make: makes one. attach: called with each that was made."""
 
-    def __init__(self, broker: Broker, virtual_destinations: Iterable[VirtualDestination]) -> None:
-        self._broker = broker
-        self._region = broker.region
+    def __init__(
+        self,
+        services: BrokerServices,
+        region: QueueRegion,
+        virtual_destinations: Iterable[VirtualDestination],
+        *,
+        make: Callable[[Destination, Policy | None], AnyDestination],
+        attach: Callable[[AnyDestination], None],
+    ) -> None:
+        self._services = services
+        self._region = region
+        self._make = make
+        self._attach = attach
         self.destinations: dict[Destination, AnyDestination] = {}
         self._wild = 0  # how many of them have a wildcard's name
         self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
@@ -85,17 +111,13 @@ class Router:
         if destination.is_temporary and not create_temporary:
             raise InvalidDestinationError(f"the destination {destination} does not exist")
         name = Destination(destination.name, destination.kind)
-        policy = self._broker.policies.policy_of(name)
-        if name.kind.endswith("queue"):
-            found = QueueDestination(self._broker, name, policy)
-            if self._is_mapped(found):
-                self._mapped.add(name)
-        else:
-            found = TopicDestination(self._broker, name, policy)
+        found = self._make(name, self._services.policies.policy_of(name))
+        if isinstance(found, QueueDestination) and self._is_mapped(found):
+            self._mapped.add(name)
         self.destinations[name] = found
         self._wild += name.is_pattern
         self._forget_fed(name)
-        self._broker.attach_waiting(found)
+        self._attach(found)
         return found
 
     def candidates(self, patterns: tuple[Destination, ...]) -> Iterable[tuple[Destination, AnyDestination]]:
@@ -153,7 +175,7 @@ class Router:
         way = region.way(destination)
         if way is not None:
             message.received(way[1], region.sent, now)
-            _put(way[2], message, now, within)
+            self._put(way[2], message, now, within)
             return
         if "," not in destination.name:
             text = str(destination)
@@ -183,7 +205,7 @@ class Router:
         if isinstance(target, QueueDestination):
             target.append(step.message)
             return target
-        target.put(step.message, self._broker.clock.now())
+        target.put(step.message, self._services.clock.now())
         return None
 
     def route_all(self, destination: Destination, messages: list[Message], connection_id: str, now: int) -> None:
@@ -210,17 +232,29 @@ class Router:
             )
         return interceptors
 
+    def resend(self, message: Message, destination: Destination) -> None:
+        """Send a message of the broker itself that comes from another destination."""
+        message.original_destination = message.destination
+        message.redelivery_counter = 0
+        self.route(destination, message, self._services.clock.now())
+
+    def _put(self, target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
+        if within is None:
+            target.put(message, now)
+        else:
+            within.steps.append(Sent(self, target, message))
+
     def _send(self, target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
         interceptors = self._interceptors_of(target)
         if not interceptors:
-            _put(target, message, now, within)
+            self._put(target, message, now, within)
             return
         for virtual in interceptors:
             if isinstance(virtual, VirtualTopic):
                 self._feed(virtual, target, message, now, within)
-                _put(target, message.copy() if len(interceptors) > 1 else message, now, within)
+                self._put(target, message.copy() if len(interceptors) > 1 else message, now, within)
             elif self._forward(virtual, target, message, now, within):
-                _put(target, message.copy(), now, within)
+                self._put(target, message.copy(), now, within)
 
     def _feed(
         self, virtual: VirtualTopic, topic: AnyDestination, message: Message, now: int, within: Transaction | None

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol, TypeAlias
 
 from pyengine._engine.activemq.topic.abort_strategies import AbortSlowAckConsumer, AbortSlowConsumer
 from pyengine.activemq.broker.events import ConsumerAborted, SlowConsumer
+from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.subscription import Connection, Subscription
+from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.transport.commands import ConsumerControl
 from pyengine.clock import Timer
 from pyengine.topology.policy import AbortSlowAckConsumerStrategy, Policy, SlowConsumerStrategy
 
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.broker import Broker
-    from pyengine.activemq.broker.router import AnyDestination
-
 FORCED_AFTER = 1000
 Rule: TypeAlias = "AbortSlowConsumer[Subscription]"
+
+
+class Watched(Protocol):
+    """A destination that a strategy looks at."""
+
+    def consumers(self) -> list[Subscription]:
+        """Its consumers that are there."""
 
 
 def rule_of(strategy: SlowConsumerStrategy) -> Rule:
@@ -48,19 +54,20 @@ class Watch:
     broker's looks for ever once it has begun; here a look that could change nothing is left out.
     """
 
-    def __init__(self, broker: Broker, strategy: SlowConsumerStrategy) -> None:
+    def __init__(self, services: BrokerServices, consumers: SlowConsumers, strategy: SlowConsumerStrategy) -> None:
         self.strategy = strategy
         self.rule = rule_of(strategy)
-        self.destinations: list[AnyDestination] = []
-        self._broker = broker
-        self._begun = broker.clock.now() if isinstance(self.rule, AbortSlowAckConsumer) else -1
+        self.destinations: list[Watched] = []
+        self._services = services
+        self._slow = consumers
+        self._begun = services.clock.now() if isinstance(self.rule, AbortSlowAckConsumer) else -1
         self._timer: Timer | None = None
 
     def slow(self, subscription: Subscription) -> None:
         """A consumer was found slow."""
         if self.rule.slow(subscription):
             if self._begun < 0:
-                self._begun = self._broker.clock.now()
+                self._begun = self._services.clock.now()
             self.plan()
 
     def plan(self) -> None:
@@ -68,8 +75,8 @@ class Watch:
         period = self.strategy.check_period
         if period <= 0 or self._begun < 0 or (self._timer is not None and self._timer.pending) or not self._worth():
             return
-        now = self._broker.clock.now()
-        self._timer = self._broker.call_at(now + period - (now - self._begun) % period, self._look)
+        now = self._services.clock.now()
+        self._timer = self._services.call_at(now + period - (now - self._begun) % period, self._look)
 
     def _worth(self) -> bool:
         if self.rule.slow_consumers:
@@ -85,65 +92,80 @@ class Watch:
                 if subscription.topic is None:
                     found.append((subscription, len(subscription.held), subscription.last_acknowledged))
                     continue
-                counts = self._broker.topics.region.subscription_statistics(subscription.topic)
+                counts = self._slow.topics.region.subscription_statistics(subscription.topic)
                 found.append((subscription, counts["in_flight"], counts["last_ack"]))
         return found
 
     def _look(self) -> None:
-        broker = self._broker
+        services, topics = self._services, self._slow.topics
         bridges = [each for where in self.destinations for each in where.consumers() if each.info.network_subscription]
         if isinstance(self.rule, AbortSlowAckConsumer):
             found, aborted = self.rule.check_acknowledgements(
-                broker.is_slow, self._consumers(), broker.clock.now(), network_consumers=bridges
+                self._slow.is_slow, self._consumers(), services.clock.now(), network_consumers=bridges
             )
             for subscription in found:
                 subscription.slow = True
                 if subscription.topic is not None:
-                    broker.topics.carry_out(broker.topics.region.mark_slow(subscription.topic))
+                    topics.carry_out(topics.region.mark_slow(subscription.topic))
                 for queue in subscription.queues:
-                    broker.report(SlowConsumer(queue.destination, subscription.info))
+                    services.report(SlowConsumer(queue.destination, subscription.info))
         else:
-            aborted = self.rule.check(broker.is_slow, network_consumers=bridges)
+            aborted = self.rule.check(self._slow.is_slow, network_consumers=bridges)
         self._abort(aborted)
         self.plan()
 
     def _abort(self, aborted: list[Subscription]) -> None:
-        broker, strategy = self._broker, self.strategy
-        now = broker.clock.now()
+        services, strategy = self._services, self.strategy
+        now = services.clock.now()
         connections: dict[Connection, int] = {}
         for subscription in aborted:
             connection = subscription.connection
-            broker.report(ConsumerAborted(subscription.info.destination, subscription.info, strategy.abort_connection))
+            services.report(
+                ConsumerAborted(subscription.info.destination, subscription.info, strategy.abort_connection)
+            )
             if strategy.abort_connection:
                 connections[connection] = connections.get(connection, 0) + 1
             else:
-                broker.outbox.post(connection.sink.control, ConsumerControl(subscription.info.consumer_id))
+                services.outbox.post(connection.sink.control, ConsumerControl(subscription.info.consumer_id))
                 consumer = subscription.info.consumer_id
-                broker.call_at(now + FORCED_AFTER, partial(broker.remove_consumer, consumer, lost=True))
+                services.call_at(now + FORCED_AFTER, partial(self._slow.remove_consumer, consumer))
         for connection, number in connections.items():
             reason = (
                 f"{number} Consumers was slow too often (>{strategy.max_slow_count}) or too long "
                 f"(>{strategy.max_slow_duration}): "
             )
-            broker.outbox.post(connection.sink.failed, reason)
-            broker.call_at(now, partial(broker.remove_connection, connection.connection_id, lost=True))
+            services.outbox.post(connection.sink.failed, reason)
+            services.call_at(now, partial(self._slow.remove_connection, connection.connection_id))
 
 
 class SlowConsumers:
-    """The strategies of one broker; destinations whose entries name the same strategy object share it."""
+    """The strategies of one broker; destinations whose entries name the same strategy object share it.
 
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
+    remove_consumer, remove_connection: called with an id when a strategy has one leave, as if it were lost.
+    """
+
+    def __init__(
+        self,
+        services: BrokerServices,
+        topics: Topics,
+        *,
+        remove_consumer: Callable[[str], None],
+        remove_connection: Callable[[str], None],
+    ) -> None:
+        self.topics = topics
+        self.remove_consumer = remove_consumer
+        self.remove_connection = remove_connection
+        self._services = services
         self._watches: dict[int, Watch] = {}
 
-    def watch(self, destination: AnyDestination, policy: Policy | None) -> Watch | None:
+    def watch(self, destination: Watched, policy: Policy | None) -> Watch | None:
         """The strategy that looks at a new destination, or None."""
         strategy = None if policy is None else policy.slow_consumer_strategy
         if strategy is None:
             return None
         watch = self._watches.get(id(strategy))
         if watch is None:
-            watch = self._watches[id(strategy)] = Watch(self._broker, strategy)
+            watch = self._watches[id(strategy)] = Watch(self._services, self, strategy)
         watch.destinations.append(destination)
         return watch
 
@@ -151,3 +173,12 @@ class SlowConsumers:
         """A consumer is gone."""
         for watch in self._watches.values():
             watch.rule.forget(subscription)
+
+    def is_slow(self, subscription: Subscription) -> bool:
+        """Whether a consumer is marked slow."""
+        if subscription.topic is not None:
+            return self.topics.region.is_slow(subscription.topic)
+        return subscription.slow or (
+            self._services.release != "5.17"
+            and any(bool(queue.core.counters_of(number)["slow"]) for queue, number in subscription.queues.items())
+        )

@@ -3,21 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyengine import Selector
 from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
+from pyengine._engine.activemq.region.region_queue import RegionQueue
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
 from pyengine.activemq._runtime.outbox import Outbox
-from pyengine.activemq.transport.commands import ConnectionSink, ConsumerInfo, MessageDispatch
+from pyengine.activemq.broker.credit import Credit
+from pyengine.activemq.broker.transaction import Transaction
+from pyengine.activemq.transport.commands import ConnectionSink, ConsumerInfo, MessageAck, MessageDispatch, MessagePull
 from pyengine.clock import Timer
 from pyengine.destinations import Destination, overlap
 from pyengine.topology.policy import Policy
 
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.queues import QueueDestination
-    from pyengine.activemq.broker.transaction import Transaction
+
+class Source(Protocol):
+    """A queue, as what happens to one of its consumers uses it (queues.QueueDestination)."""
+
+    @property
+    def destination(self) -> Destination:
+        """Its name."""
+
+    @property
+    def core(self) -> RegionQueue:
+        """What decides."""
+
+    def remove(self, subscription: Subscription, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """Detach a consumer."""
+
+    def acknowledge(
+        self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None, now: int
+    ) -> None:
+        """What a consumer says of its messages."""
+
+    def pull(self, subscription: Subscription, pull: MessagePull) -> None:
+        """A consumer with prefetch 0 asks for a message."""
+
+    def offer(self, subscription: Subscription) -> None:
+        """A consumer of several queues with prefetch 0 asks for a message."""
+
+    def run(self, now: int | None = None) -> None:
+        """Make the rounds that were asked for."""
+
+    def wake(self) -> None:
+        """Ask for a round and make it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -41,8 +72,7 @@ class Subscription(PrefetchSubscription):
     queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
     queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: it has
     several queues, or is a wildcard or composite, which waits for destinations that others make; it has one prefetch
-    for all, and one prefetch extension: every queue has the same, and where one differs, it changed last. asked: when
-    the time of its last pull from several queues is over.
+    for all, the credit. asked: when the time of its last pull from several queues is over.
     """
 
     info: ConsumerInfo
@@ -51,15 +81,12 @@ class Subscription(PrefetchSubscription):
     selector: Selector | None
     policy: Policy | None
     prefetch: int
-    queues: dict[QueueDestination, int] = field(default_factory=dict)
+    queues: dict[Source, int] = field(default_factory=dict)
     topic: int | None = None
     acknowledged: dict[str, int] = field(default_factory=dict)
-    extension: int = 0
     asked: Timer | None = None
     spread: bool = field(init=False)
-    _told: dict[QueueDestination, tuple[int, int]] = field(default_factory=dict)
-    _held: int = 0
-    _latest: QueueDestination | None = None
+    credit: Credit = field(init=False, default_factory=Credit)
 
     def __post_init__(self) -> None:
         self.spread = "," in self.info.destination.name or self.patterns[0].is_pattern
@@ -75,46 +102,21 @@ class Subscription(PrefetchSubscription):
         """The same where the destination's own name may be a wildcard, which covers what the consumer asks for."""
         return any(part.kind == destination.kind and overlap(part.name, destination.name) for part in self.patterns)
 
-    def begin(self, queue: QueueDestination, number: int) -> None:
+    def begin(self, queue: Source, number: int) -> None:
         """One more of its queues, where it holds nothing yet."""
         self.queues[queue] = number
-        self._told[queue] = (0, self.extension)
-        if self.spread:
-            queue.core.share_credit(number, self._held, self.extension)
+        self.credit.begin(queue.core, number, shared=self.spread)
 
-    def end(self, queue: QueueDestination) -> int:
+    def end(self, queue: Source) -> int:
         """One queue less; returns the number that it had there."""
-        self._held -= self._told.pop(queue, (0, 0))[0]
+        self.credit.end(queue.core)
         return self.queues.pop(queue)
 
-    def share(self, queue: QueueDestination) -> None:
-        """Tell a queue that changed, or is to make a round, what the others hold, and the prefetch extension."""
-        if self._latest is not None and self._latest is not queue:
-            self._read(self._latest)
-        self._read(queue)
-        self._latest = queue
-        held, _ = self._told[queue]
-        self._told[queue] = (held, self.extension)
-        queue.core.share_credit(self.queues[queue], self._held - held, self.extension)
-
-    def _read(self, queue: QueueDestination) -> None:
-        # Only the queue that was told last can have changed since, and the one whose turn it is.
-        if queue in self._told:
-            before, told = self._told[queue]
-            held, _, extension = queue.core.credit(self.queues[queue])
-            self._held += held - before
-            self._told[queue] = (held, told)
-            if extension != told:
-                self.extension = extension
-                self._told[queue] = (held, extension)
-
-    def extend(self, extension: int) -> None:
-        """Set the prefetch extension of every queue."""
-        for queue in self.queues:
-            self._read(queue)
-        self.extension = extension
-        for queue in self.queues:
-            self.share(queue)
+    def wake(self, besides: Source) -> None:
+        """It has room again, in all its queues: each of them makes a round, but one that has."""
+        for queue in list(self.queues):
+            if queue is not besides:
+                queue.wake()
 
     @property
     def browse_limit(self) -> int | None:

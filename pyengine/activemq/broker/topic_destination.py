@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pyengine._engine.activemq.topic.ledger import Event as Outcome
 from pyengine._engine.activemq.topic.ledger import EventKind
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.events import MessageDelivered
+from pyengine.activemq.broker.services import BrokerServices
+from pyengine.activemq.broker.slow_consumers import SlowConsumers
 from pyengine.activemq.broker.subscription import Subscription
+from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.core_settings import NO_POLICY
 from pyengine.clock import Timer
 from pyengine.destinations import Destination
 from pyengine.errors import JMSError
 from pyengine.topology.policy import Policy
 
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.broker import Broker
-
 
 class TopicDestination:
     """One topic. Every method runs inside a change of the broker."""
 
-    def __init__(self, broker: Broker, destination: Destination, policy: Policy | None) -> None:
-        self.broker = broker
+    def __init__(
+        self,
+        services: BrokerServices,
+        topics: Topics,
+        slow_consumers: SlowConsumers,
+        destination: Destination,
+        policy: Policy | None,
+    ) -> None:
+        self._services = services
+        self._topics = topics
         self.destination = destination
         self.policy = policy
         self.subscriptions: list[Subscription] = []
         self.came = 0
         self.dlq = False
-        self.number = broker.topics.add(self)
-        self.watch = broker.slow_consumers.watch(self, policy)
+        self.number = topics.add(self)
+        self.watch = slow_consumers.watch(self, policy)
         self._scan: Timer | None = None
-        self._made = broker.clock.now()
+        self._made = services.clock.now()
 
     def dispose(self) -> None:
         """The topic is removed."""
@@ -40,14 +46,14 @@ class TopicDestination:
             self._scan.cancel()
         if self.watch is not None:
             self.watch.destinations.remove(self)
-        self.broker.topics.remove_topic(self)
+        self._topics.remove_topic(self)
 
     def add(self, subscription: Subscription) -> None:
         """Attach a consumer; it gets at once what it is retroactive for."""
-        topics = self.broker.topics
+        topics = self._topics
         self.came += 1
         self.subscriptions.append(subscription)
-        topics.carry_out(topics.region.attach(topics.id_of(subscription), self.number, now=self.broker.clock.now()))
+        topics.carry_out(topics.region.attach(topics.id_of(subscription), self.number, now=self._services.clock.now()))
         if self.watch is not None:
             self.watch.plan()
 
@@ -57,17 +63,27 @@ class TopicDestination:
         if self.watch is not None:
             self.watch.plan()
 
+    def handed_out(self) -> None:
+        """A message went to a consumer."""
+        if self.watch is not None:
+            self.watch.plan()
+
+    def slow(self, subscription: Subscription) -> None:
+        """A consumer was found slow."""
+        if self.watch is not None:
+            self.watch.slow(subscription)
+
     def consumers(self) -> list[Subscription]:
         """Its consumers that are there."""
         return list(self.subscriptions)
 
     def put(self, message: Message, now: int) -> None:
         """Send a message to the subscriptions."""
-        topics = self.broker.topics
+        topics = self._topics
         outcomes = topics.region.send(self.number, message, handle=topics.durables.next_handle(), now=now)
         topics.carry_out(outcomes)
         if self.policy is not None and self.policy.advisory_for_delivery:
-            self.broker.report(MessageDelivered(self.destination, message))
+            self._services.report(MessageDelivered(self.destination, message))
         topics.plan_tick()
         if message.expiration:
             self.plan_scan()
@@ -79,23 +95,23 @@ class TopicDestination:
     def plan_scan(self) -> None:
         """The broker looks for expired messages for ever; a look that can find nothing is left out."""
         period = (self.policy or NO_POLICY).expire_messages_period
-        counts = self.broker.topics.region.statistics(self.number)
+        counts = self._topics.region.statistics(self.number)
         if period > 0 and (counts["stored"] or counts["behind"]) and (self._scan is None or not self._scan.pending):
-            now = self.broker.clock.now()
-            self._scan = self.broker.call_at(now + period - (now - self._made) % period, self._expire)
+            now = self._services.clock.now()
+            self._scan = self._services.call_at(now + period - (now - self._made) % period, self._expire)
 
     def _expire(self) -> None:
-        topics, store = self.broker.topics, self.broker.store
+        topics, store = self._topics, self._services.store
         upto = None
         if store is not None:
             upto = store.sequence_at(str(self.destination), (self.policy or NO_POLICY).max_expire_page_size)
-        topics.carry_out(topics.region.expire(self.number, self.broker.clock.now(), upto=upto))
+        topics.carry_out(topics.region.expire(self.number, self._services.clock.now(), upto=upto))
         self.plan_scan()
 
     @property
     def stored(self) -> int:
         """How many messages durable subscriptions wait for."""
-        store = self.broker.store
+        store = self._services.store
         if store is None:
-            return self.broker.topics.region.statistics(self.number)["stored"]
+            return self._topics.region.statistics(self.number)["stored"]
         return store.size(str(self.destination))

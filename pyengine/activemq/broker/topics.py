@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.topic.ledger import Event as Outcome
@@ -11,39 +11,57 @@ from pyengine._engine.activemq.topic.ledger import EventKind, TopicDelivery
 from pyengine._engine.activemq.topic.message_audit import Audit
 from pyengine._engine.activemq.topic.topics import TopicRegion
 from pyengine._engine.message.message import Message
-from pyengine.activemq.broker.dead_letters import Unconsumed, expiry_cause
-from pyengine.activemq.broker.durable_subscriptions import DurableSubscriptions
+from pyengine.activemq.broker.dead_letters import DeadLetters, Unconsumed, expiry_cause
+from pyengine.activemq.broker.durable_subscriptions import DurableSubscriptions, Offline, Topic
 from pyengine.activemq.broker.events import MessageConsumed, MessageDiscarded, NoConsumer, SelectorFailed, SlowConsumer
+from pyengine.activemq.broker.services import BrokerServices, Routes
 from pyengine.activemq.broker.subscription import Subscription
-from pyengine.activemq.broker.topic_destination import TopicDestination
-from pyengine.activemq.broker.transaction import TopicAcknowledged, Transaction
+from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.core_settings import NO_POLICY, eviction_of, limit_of, recovery_of
 from pyengine.activemq.transport.commands import MessageAck, MessagePull
 from pyengine.clock import Timer
+from pyengine.destinations import Destination
 from pyengine.errors import JMSError
 from pyengine.topology.policy import TimedSubscriptionRecoveryPolicy
 from pyengine.visible import logger
-
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.broker import Broker
 
 LOG = logger("pyengine.activemq")
 TICK = 1000
 
 
-class Topics:
-    """The core's topics, which all subscriptions share."""
+@dataclass(frozen=True, slots=True)
+class TopicAcknowledged:
+    """A step of a transaction: messages of topics that the core keeps unacknowledged, under ``key``, until it ends."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.durables = DurableSubscriptions(broker, self)
+    topics: Topics
+    subscription: Subscription
+    key: tuple[str, int]
+    together: None = None
+
+    def commit(self) -> None:
+        """They are acknowledged."""
+        self.topics.commit(self)
+
+    def rollback(self) -> None:
+        """Their consumer holds them as before."""
+        self.topics.rollback(self)
+
+
+class Topics:
+    """The core's topics, which all subscriptions share. destinations: by number in the core; named: by name."""
+
+    def __init__(self, services: BrokerServices, routes: Routes, dead_letters: DeadLetters, offline: Offline) -> None:
+        self._services = services
+        self._dead_letters = dead_letters
+        self.destinations: dict[int, Topic] = {}
+        self.named: dict[Destination, Topic] = {}
+        self.durables = DurableSubscriptions(services, routes, self, offline)
         self.region = TopicRegion(
-            expired_as_discarded=broker.release == "5.17",
-            pager=None if broker.store is None else self.durables.page,
-            page=max(1, broker.cursor_limit),
+            expired_as_discarded=services.release == "5.17",
+            pager=None if services.store is None else self.durables.page,
+            page=max(1, services.cursor_limit),
         )
-        self.destinations: dict[int, TopicDestination] = {}
-        self._tells_consumed: dict[str, TopicDestination] = {}
+        self._tells_consumed: dict[str, Topic] = {}
         self._timed: list[int] = []
         self._subscriptions: dict[int, Subscription] = {}
         self._pulls: dict[int, Timer] = {}
@@ -51,7 +69,7 @@ class Topics:
         self._keys = 0
         self._cause = ""
 
-    def add(self, topic: TopicDestination) -> int:
+    def add(self, topic: Topic) -> int:
         """A new topic; returns its number in the core."""
         policy = topic.policy
         number = self.region.add_topic(
@@ -61,19 +79,20 @@ class Topics:
             recovery=recovery_of(policy, topic.destination),
             always_retroactive=policy is not None and policy.always_retroactive,
             minimum_message_size=(policy or NO_POLICY).minimum_message_size,
-            now=self.broker.clock.now(),
+            now=self._services.clock.now(),
         )
-        self.destinations[number] = topic
+        self.destinations[number] = self.named[topic.destination] = topic
         if policy is not None and policy.advisory_for_consumed:
             self._tells_consumed[str(topic.destination)] = topic
         if policy is not None and isinstance(policy.subscription_recovery_policy, TimedSubscriptionRecoveryPolicy):
             self._timed.append(number)
         return number
 
-    def remove_topic(self, topic: TopicDestination) -> None:
+    def remove_topic(self, topic: Topic) -> None:
         """A topic is no more."""
         self.region.remove_topic(topic.number)
         del self.destinations[topic.number]
+        del self.named[topic.destination]
         if topic.number in self._timed:
             self._timed.remove(topic.number)
         self._tells_consumed.pop(str(topic.destination), None)
@@ -102,7 +121,7 @@ class Topics:
                 eviction=eviction_of(policy),
                 audit=audit,
                 use_prefetch_extension=policy is None or policy.use_prefetch_extension,
-                now=self.broker.clock.now(),
+                now=self._services.clock.now(),
             )
             self._subscriptions[subscription.topic] = subscription
         return subscription.topic
@@ -141,7 +160,7 @@ class Topics:
         if number not in self.durables.by_number:
             self.region.close(number)
             return
-        self.region.deactivate(number, last_delivered=last_delivered, lost=lost, now=self.broker.clock.now())
+        self.region.deactivate(number, last_delivered=last_delivered, lost=lost, now=self._services.clock.now())
         self.durables.plan_cleanup()
 
     # Acknowledgements
@@ -149,7 +168,7 @@ class Topics:
     def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
         """What a consumer says of messages from topics."""
         number = self.id_of(subscription)
-        now = self.broker.clock.now()
+        now = self._services.clock.now()
         _, last = subscription.find(ack.last_message_id, self) or (None, -1)
         _, first = subscription.find(ack.first_message_id or "", self) or (None, -1)
         key = None
@@ -166,7 +185,7 @@ class Topics:
             now=now,
         )
         if key is not None and transaction is not None:
-            transaction.steps.append(TopicAcknowledged(subscription, key))
+            transaction.steps.append(TopicAcknowledged(self, subscription, key))
         else:
             self._acknowledged(subscription)
         self._cause = ack.poison_cause
@@ -175,13 +194,13 @@ class Topics:
 
     def commit(self, step: TopicAcknowledged) -> None:
         """The transaction of these acknowledgements is committed."""
-        outcome = self.region.commit(step.key, now=self.broker.clock.now())
+        outcome = self.region.commit(step.key, now=self._services.clock.now())
         self._acknowledged(step.subscription)
         self.carry_out(outcome)
 
     def rollback(self, step: TopicAcknowledged) -> None:
         """The transaction of these acknowledgements is rolled back."""
-        self.carry_out(self.region.rollback(step.key, now=self.broker.clock.now()))
+        self.carry_out(self.region.rollback(step.key, now=self._services.clock.now()))
 
     def _acknowledged(self, subscription: Subscription) -> None:
         telling = self._tells_consumed if subscription.info.subscription_name else {}
@@ -189,21 +208,21 @@ class Topics:
             subscription.release(message.message_id or "", self)
             topic = telling.get(message.destination or "")
             if topic is not None:
-                self.broker.report(MessageConsumed(topic.destination, message))
+                self._services.report(MessageConsumed(topic.destination, message))
             if handle > max(subscription.acknowledged.values(), default=-1):
                 subscription.acknowledged = {message.message_id or "": handle}
 
     def pull(self, subscription: Subscription, pull: MessagePull) -> None:
         """A consumer with prefetch 0 asks for a message."""
         number = self.id_of(subscription)
-        now = self.broker.clock.now()
+        now = self._services.clock.now()
         self.carry_out(self.region.pull(number, timeout=pull.timeout, now=now))
         timer = self._pulls.pop(number, None)
         if timer is not None:
             timer.cancel()
         if pull.timeout > 0 and subscription.prefetch == 0:
             mark = self.region.pull_mark(number)
-            self._pulls[number] = self.broker.call_at(now + pull.timeout, lambda: self._pull_timeout(number, mark))
+            self._pulls[number] = self._services.call_at(now + pull.timeout, lambda: self._pull_timeout(number, mark))
 
     def _pull_timeout(self, number: int, mark: int) -> None:
         if number in self._subscriptions:
@@ -214,16 +233,16 @@ class Topics:
     def plan_tick(self) -> None:
         """Timed recovery looks at its messages every second, while there are any."""
         if (self._tick is None or not self._tick.pending) and any(map(self.region.recoverable, self._timed)):
-            now = self.broker.clock.now()
-            self._tick = self.broker.call_at(now - now % TICK + TICK, self._run_tick)
+            now = self._services.clock.now()
+            self._tick = self._services.call_at(now - now % TICK + TICK, self._run_tick)
 
     def _run_tick(self) -> None:
-        self.region.tick(self.broker.clock.now())
+        self.region.tick(self._services.clock.now())
         self.plan_tick()
 
     def carry_out(self, outcomes: Iterable[TopicDelivery | Outcome]) -> None:
         """Hand out deliveries and report the rest, in order."""
-        now = self.broker.clock.now()
+        now = self._services.clock.now()
         for outcome in outcomes:
             if isinstance(outcome, TopicDelivery):
                 self._hand(outcome, now)
@@ -235,7 +254,7 @@ class Topics:
         if subscription is None:
             raise JMSError(f"the topics dispatched to subscription {delivery.consumer}, which is gone")
         if delivery.message is None:
-            subscription.dispatch(self.broker.outbox, None, None, 0)
+            subscription.dispatch(self._services.outbox, None, None, 0)
             return
         delivery.body.broker_out_time = now  # for selectors of consumers to come
         message: Message = delivery.body.copy()
@@ -244,9 +263,8 @@ class Topics:
             message.redelivery_counter = delivery.redeliveries
         subscription.hold(message.message_id or "", self, delivery.message)
         topic = self.destinations[delivery.topic]
-        subscription.dispatch(self.broker.outbox, topic.destination, message, message.redelivery_counter)
-        if topic.watch is not None:
-            topic.watch.plan()
+        subscription.dispatch(self._services.outbox, topic.destination, message, message.redelivery_counter)
+        topic.handed_out()
 
     def _happened(self, outcome: Outcome) -> None:
         subscription = None if outcome.consumer is None else self._subscriptions.get(outcome.consumer)
@@ -256,15 +274,14 @@ class Topics:
         if outcome.topic is None:
             return
         topic = self.destinations[outcome.topic]
-        broker, where = self.broker, topic.destination
+        services, where = self._services, topic.destination
         durable = None if outcome.consumer is None else self.durables.by_number.get(outcome.consumer)
         match outcome.kind:
             case EventKind.SLOW if subscription is not None:
-                broker.report(SlowConsumer(where, subscription.info))
-                if topic.watch is not None:
-                    topic.watch.slow(subscription)
+                services.report(SlowConsumer(where, subscription.info))
+                topic.slow(subscription)
             case EventKind.DISCARDED if subscription is not None:
-                broker.report(MessageDiscarded(where, outcome.body, subscription.info, outcome.detail))
+                services.report(MessageDiscarded(where, outcome.body, subscription.info, outcome.detail))
                 cause = f"java.lang.Throwable: TopicSubDiscard. ID:{subscription.info.consumer_id}"
                 self._unconsumed(topic, outcome.body, cause)
             case EventKind.EXPIRED:
@@ -276,12 +293,12 @@ class Topics:
             case EventKind.POISONED if durable is not None:
                 self._unconsumed(topic, outcome.body, self._cause, f"{durable.client_id}:{durable.name}")
             case EventKind.NO_CONSUMER:
-                broker.report(NoConsumer(where, outcome.body))
+                services.report(NoConsumer(where, outcome.body))
             case EventKind.SELECTOR_FAILED if subscription is not None:
-                broker.report(SelectorFailed(where, outcome.body, subscription.info, str(outcome.detail)))
+                services.report(SelectorFailed(where, outcome.body, subscription.info, str(outcome.detail)))
             case _:
                 pass
 
-    def _unconsumed(self, topic: TopicDestination, message: Message, cause: str, durable: str | None = None) -> None:
+    def _unconsumed(self, topic: Topic, message: Message, cause: str, durable: str | None = None) -> None:
         count = message.redelivery_counter
-        self.broker.dead_letters.handle(Unconsumed(topic.destination, topic.policy, message, cause, count, durable))
+        self._dead_letters.handle(Unconsumed(topic.destination, topic.policy, message, cause, count, durable))

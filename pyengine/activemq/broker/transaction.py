@@ -3,44 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import Protocol
 
-from pyengine._engine.message.message import Message
 from pyengine.destinations import Destination
 
-if TYPE_CHECKING:
-    from pyengine.activemq.broker.queues import QueueDestination
-    from pyengine.activemq.broker.router import AnyDestination
-    from pyengine.activemq.broker.subscription import Subscription
+
+class Round(Protocol):
+    """A queue whose round comes when every step is applied."""
+
+    def run(self) -> None:
+        """Make it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A message that its target gets at commit; where it goes was decided when it was sent."""
+class Step(Protocol):
+    """Something that was sent or acknowledged."""
 
-    target: AnyDestination
-    message: Message
+    @property
+    def together(self) -> Destination | None:
+        """The queue that gets it with all others of the transaction, at the first of them; None: by itself."""
 
+    def commit(self) -> Round | None:
+        """Apply it; the queue whose round is to come, None for none."""
 
-@dataclass(frozen=True, slots=True)
-class Acknowledged:
-    """Messages that a queue's core keeps in flight, under ``key``, until the transaction ends."""
-
-    queue: QueueDestination
-    subscription: Subscription
-    key: tuple[str, int]
-    messages: tuple[Message, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicAcknowledged:
-    """Messages from topics that the core keeps unacknowledged, under ``key``, until the transaction ends."""
-
-    subscription: Subscription
-    key: tuple[str, int]
-
-
-Step: TypeAlias = Sent | Acknowledged | TopicAcknowledged
+    def rollback(self) -> None:
+        """Take it back."""
 
 
 def in_order(steps: list[Step]) -> list[Step]:
@@ -49,15 +35,13 @@ def in_order(steps: list[Step]) -> list[Step]:
     together: dict[Destination, list[Step]] = {}
     found: list[list[Step]] = []
     for step in steps:
-        if isinstance(step, Sent) and step.message.persistent and step.target.destination.kind == "queue":
-            if step.target.destination in together:
-                together[step.target.destination].append(step)
-                continue
-            first: list[Step] = [step]
-            together[step.target.destination] = first
-            found.append(first)
-        else:
-            found.append([step])
+        queue = step.together
+        if queue in together:
+            together[queue].append(step)
+            continue
+        found.append([step])
+        if queue is not None:
+            together[queue] = found[-1]
     return [step for part in found for step in part]
 
 
@@ -70,11 +54,17 @@ class Transaction:
     steps: list[Step] = field(default_factory=list)
     failed: Exception | None = None
 
-    def acknowledged(self, subscription: Subscription, message_id: str) -> int:
-        """How many messages of this id the consumer has acknowledged in it."""
-        return sum(
-            message.message_id == message_id
-            for step in self.steps
-            if isinstance(step, Acknowledged) and step.subscription is subscription
-            for message in step.messages
-        )
+    def commit(self) -> None:
+        """Apply every step, then make the rounds that they ask for."""
+        rounds: dict[Round, None] = {}
+        for step in in_order(self.steps):
+            due = step.commit()
+            if due is not None:
+                rounds[due] = None
+        for queue in rounds:
+            queue.run()
+
+    def rollback(self) -> None:
+        """Take every step back."""
+        for step in self.steps:
+            step.rollback()

@@ -4,17 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
+from pyengine._engine.activemq.client.session_state import SessionState
 from pyengine._engine.message.message import Message
+from pyengine.activemq.client.consumer import MessageConsumer
 from pyengine.attributes import Declared
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError
 from pyengine.processes import belong
 
-if TYPE_CHECKING:
-    from pyengine.activemq.client.consumer import MessageConsumer
-    from pyengine.activemq.client.session import Session
+
+class BrowsedFrom(Protocol):
+    """The session of a browser."""
+
+    @property
+    def state(self) -> SessionState:
+        """What the core knows of it."""
+
+    @property
+    def transacted(self) -> bool:
+        """Whether it has transactions."""
+
+    def commit(self) -> None:
+        """End the open one."""
 
 
 class QueueBrowser(Declared):
@@ -28,7 +41,7 @@ class QueueBrowser(Declared):
 
     def __init__(
         self,
-        session: Session,
+        session: BrowsedFrom,
         queue: Destination,
         selector: str | None,
         open_consumer: Callable[[], MessageConsumer],

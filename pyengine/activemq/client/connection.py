@@ -16,6 +16,7 @@ from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
 from pyengine._engine.activemq.client.session_state import SessionState
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.arrivals import Arrivals
+from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.consumer import Closing
 from pyengine.activemq.client.options import OF_OPTIONS, ConnectionOptions, UnknownOptions
 from pyengine.activemq.client.session import Session
@@ -252,7 +253,7 @@ class Connection(Declared):
 
     # For its sessions
 
-    def route(self, consumer_id: str, session: Session | None) -> None:
+    def route(self, consumer_id: str, session: SessionExecutor | None) -> None:
         """Messages for a consumer go to this session; None: to nobody any more."""
         self._arrivals.lead(consumer_id, session)
 

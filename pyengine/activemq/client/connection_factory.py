@@ -19,11 +19,10 @@ from pyengine.activemq.client.options import (
     connection_options,
     whole_number,
 )
-from pyengine.activemq.client.session import destination_of
 from pyengine.activemq.transport.commands import Transport
 from pyengine.attributes import Declared, letters
 from pyengine.clock import Clock
-from pyengine.destinations import Destination
+from pyengine.destinations import Destination, destination_of
 from pyengine.errors import ConfigurationError, JMSError
 from pyengine.topology.checked import check, check_arguments
 

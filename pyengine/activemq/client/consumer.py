@@ -11,27 +11,79 @@ from enum import Enum
 from functools import partial
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from types import FunctionType, MethodType, TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 from pyengine._engine.activemq.client.message_consumer import Consumption
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.activemq.client.session_state import SessionState
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.message import Message
-from pyengine.activemq.transport.commands import MessagePull
+from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
+from pyengine.activemq.transport.commands import MessagePull, Transport
 from pyengine.attributes import Declared
+from pyengine.clock import Clock
 from pyengine.destinations import Destination
 from pyengine.durations import seconds
 from pyengine.errors import ConfigurationError
 from pyengine.processes import belong
 from pyengine.topology.checked import check
 
-if TYPE_CHECKING:
-    from pyengine.activemq.client.session import Session
-
 MessageListener: TypeAlias = Callable[[Message], object]
 
 
 MOST = 2**31 - 1
+
+
+class ConsumedIn(Protocol):
+    """The session of a consumer."""
+
+    waiting: int
+
+    @property
+    def acknowledge_mode(self) -> AcknowledgeMode:
+        """How its messages are acknowledged."""
+
+    @property
+    def state(self) -> SessionState:
+        """What the core knows of it; guarded by the lock."""
+
+    @property
+    def lock(self) -> ReentrantLock:
+        """Held while its state is looked at or changed."""
+
+    @property
+    def changed(self) -> threading.Condition:
+        """Of the lock: a message may be there."""
+
+    @property
+    def transport(self) -> Transport:
+        """The broker."""
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+
+    @property
+    def listening_thread(self) -> int | None:
+        """The ident of the thread that is in one of its listeners now; None: none is."""
+
+    def flush(self, pull_timeout: int | None = None) -> None:
+        """Carry out the commands that wait."""
+
+    def received_nothing(self) -> None:
+        """A receive ends without a message."""
+
+    def acknowledge(self) -> None:
+        """Acknowledge everything that was delivered in it."""
+
+    def start(self) -> None:
+        """Deliver messages."""
+
+    def close_consumer(self, consumer: MessageConsumer, how: Closing) -> None:
+        """Let a consumer leave."""
+
+    def _expect(self, state: Consumption, available: Callable[[], None] | None) -> None:
+        """A task waits for a consumer's messages; see aio."""
 
 
 class Closing(Enum):
@@ -87,7 +139,7 @@ def _runs_later(listener: object) -> bool:
 class MessageConsumer(Declared):
     """A consumer of one destination; made by Session.create_consumer. Use it as a context manager, or close it."""
 
-    def __init__(self, session: Session, state: Consumption, selector: str | None) -> None:
+    def __init__(self, session: ConsumedIn, state: Consumption, selector: str | None) -> None:
         self._session = session
         self._state = state
         self._selector = selector

@@ -6,16 +6,53 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from itertools import islice
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import ClassVar, Protocol, Self
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.sender import SECONDS, Sender
+from pyengine.activemq.transport.commands import Transport
 from pyengine.attributes import Declared, Renamed, letters
+from pyengine.clock import Clock
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, InvalidMessageError, JMSError
 
 BATCH = 1000
 PERSISTENT, NON_PERSISTENT = "PERSISTENT", "NON_PERSISTENT"
+
+
+class ProducedIn(Protocol):
+    """The session of a producer."""
+
+    @property
+    def transacted(self) -> bool:
+        """Whether it has transactions."""
+
+    @property
+    def transport(self) -> Transport:
+        """The broker."""
+
+    @property
+    def clock(self) -> Clock:
+        """What time it is."""
+
+    @property
+    def connection(self) -> Reporting:
+        """Its connection."""
+
+    def create_queue(self, name: str) -> Destination:
+        """A queue by its name."""
+
+    def producer_closed(self, producer: MessageProducer) -> None:
+        """A producer was closed."""
+
+
+class Reporting(Protocol):
+    """The connection of a producer."""
+
+    connection_id: str
+
+    def report(self, error: Exception) -> None:
+        """Tell of an error that no call can raise."""
 
 
 class MessageProducer(Declared, Sender):
@@ -24,6 +61,7 @@ class MessageProducer(Declared, Sender):
     destination: where to, or None: ``send`` says it.
     """
 
+    _session: ProducedIn
     _elsewhere: ClassVar[Mapping[str, str]] = {
         letters("delivery_delay"): "no message is delayed here, as setDeliveryDelay of the real client throws "
         "UnsupportedOperationException; send it later",

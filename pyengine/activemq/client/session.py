@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import count
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar
+from typing import Protocol, Self, TypeAlias, TypeVar
 
 from pyengine import Selector
 from pyengine._engine.activemq.client.message_consumer import Consumption
+from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode, Begin, Later, Pull, Remove
 from pyengine._engine.activemq.client.session_state import SessionState
 from pyengine._engine.activemq.commands.message_ack import MessageAck
@@ -19,41 +19,21 @@ from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.browser import QueueBrowser
 from pyengine.activemq.client.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber
-from pyengine.activemq.client.options import consumer_options
+from pyengine.activemq.client.options import ConnectionOptions, UnknownOptions, consumer_options
 from pyengine.activemq.client.producer import MessageProducer
-from pyengine.activemq.client.tasks import SessionTask
-from pyengine.activemq.transport.commands import ConsumerInfo, MessagePull
+from pyengine.activemq.client.tasks import SessionTask, SessionTasks
+from pyengine.activemq.transport.commands import ConsumerInfo, MessagePull, Transport
 from pyengine.attributes import Declared
 from pyengine.clock import Timer
-from pyengine.destinations import Destination, entry_pattern, parse_destination
+from pyengine.destinations import Destination, destination_of
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
 from pyengine.processes import belong
 from pyengine.topology.checked import check
 from pyengine.visible import logger
 
-if TYPE_CHECKING:
-    from pyengine.activemq.client.connection import Connection
-
 Kind = TypeVar("Kind", bound=MessageConsumer)
 Command: TypeAlias = Begin | Pull | Remove | Later
 LOG = logger("pyengine.activemq")
-
-
-def destination_of(text: str | Destination, kind: str) -> Destination:
-    """A destination from its text with options; a composite keeps its text as its name.
-
-    kind: of a text that says no other. Raises InvalidDestinationError for an empty name and for what is no text.
-    """
-    if isinstance(text, Destination):
-        return text
-    if not isinstance(text, str):
-        raise InvalidDestinationError(f"{text!r} is no destination; give its name, or what create_{kind} makes")
-    try:
-        parts = parse_destination(text, kind)
-    except ValueError as error:
-        raise InvalidDestinationError(str(error)) from error
-    whole = entry_pattern(text, kind)
-    return replace(whole, options=parts[0].options) if "," in whole.name else parts[0]
 
 
 def selector_of(text: str | None) -> str | None:
@@ -64,6 +44,41 @@ def selector_of(text: str | None) -> str | None:
     return text
 
 
+class SessionConnection(Protocol):
+    """The connection of a session (connection.Connection), as its sessions use it."""
+
+    connection_id: str
+    options: ConnectionOptions
+    unknown_options: UnknownOptions
+    tasks: SessionTasks
+
+    @property
+    def client_id(self) -> str:
+        """Empty: none."""
+
+    @property
+    def started(self) -> bool:
+        """True while messages flow."""
+
+    def redelivery_policy_of(self, destination: Destination) -> RedeliveryPolicy:
+        """The policy for messages of a destination."""
+
+    def temporary(self, kind: str) -> Destination:
+        """A new temporary destination."""
+
+    def check_temporary(self, destination: Destination) -> None:
+        """Raise InvalidDestinationError for another connection's temporary destination."""
+
+    def route(self, consumer_id: str, session: SessionExecutor | None) -> None:
+        """Messages for a consumer go to this session; None: to nobody any more."""
+
+    def discard(self, session: Session) -> None:
+        """A session was closed."""
+
+    def report(self, error: Exception) -> None:
+        """Tell of an error that no call can raise."""
+
+
 class Session(Declared, SessionExecutor):
     """A session of a connection; made by Connection.create_session. For one thread at a time, as in JMS.
 
@@ -71,8 +86,10 @@ class Session(Declared, SessionExecutor):
     """
 
     acknowledge_mode: AcknowledgeMode
+    connection: SessionConnection
+    transport: Transport
 
-    def __init__(self, connection: Connection, session_id: str, mode: AcknowledgeMode) -> None:
+    def __init__(self, connection: SessionConnection, session_id: str, mode: AcknowledgeMode) -> None:
         self.acknowledge_mode = mode
         self._consumers: dict[str, MessageConsumer] = {}
         self._expecting: dict[Consumption, Callable[[], None]] = {}  # whose messages tasks wait for

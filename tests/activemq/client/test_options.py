@@ -8,8 +8,7 @@ import pytest
 
 from pyengine.activemq import ConnectionFactory, ConnectionOptions, PrefetchPolicy, RedeliveryPolicy, UnknownOptions
 from pyengine.activemq.client.options import KNOWN, broker_url, camel_case, connection_options, consumer_options
-from pyengine.activemq.client.session import destination_of
-from pyengine.destinations import parse_destination
+from pyengine.destinations import destination_of, parse_destination
 from pyengine.errors import ConfigurationError, InvalidDestinationError
 
 # Measured with a bare ActiveMQConnectionFactory 5.17.2 (spec activemq 5).

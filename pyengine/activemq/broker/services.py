@@ -1,0 +1,65 @@
+"""What the parts of a broker share, made before any of them, and what the lower ones see of the router above them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyengine._engine.message.message import Message
+from pyengine.activemq._runtime.outbox import Outbox
+from pyengine.activemq.broker.events import Event
+from pyengine.activemq.store.store import SqliteStore
+from pyengine.clock import Clock, Timer
+from pyengine.destinations import Destination
+from pyengine.topology.policy import Policy, PolicyMap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BrokerServices:
+    """What every part of a broker uses.
+
+    name, release, cursor_limit, policies: the broker's settings. outbox: each change of the broker runs inside it.
+    store: None for a broker in memory. report: tells callbacks of an event, and sends its advisory message. call_at:
+    runs an action as a change of the broker when the clock reaches a time, unless the broker is closed by then.
+    """
+
+    name: str
+    clock: Clock
+    outbox: Outbox
+    store: SqliteStore | None
+    cursor_limit: int
+    release: str
+    policies: PolicyMap
+    report: Callable[[Event], None]
+    call_at: Callable[[int, Callable[[], Any]], Timer]
+
+
+class Known(Protocol):
+    """A destination that the broker has. dlq: it was given a dead letter."""
+
+    dlq: bool
+
+    @property
+    def policy(self) -> Policy | None:
+        """The entry that applies to it."""
+
+
+class Routes(Protocol):
+    """The router (router.Router), for parts whose messages and consumers it leads."""
+
+    @property
+    def destinations(self) -> Mapping[Destination, Known]:
+        """Those that exist, in the order in which they were made."""
+
+    def find(self, destination: Destination) -> Known:
+        """One of them, made if it is not there."""
+
+    def candidates(self, patterns: tuple[Destination, ...]) -> Iterable[tuple[Destination, Known]]:
+        """Those that a consumer of these may meet."""
+
+    def route(self, destination: Destination, message: Message, now: int) -> None:
+        """Send a message of the broker itself."""
+
+    def resend(self, message: Message, destination: Destination) -> None:
+        """Send a message that comes from another destination."""
