@@ -23,6 +23,7 @@ from weakref import WeakSet
 
 from pyengine.durations import milliseconds, whole_milliseconds
 from pyengine.errors import IllegalStateError
+from pyengine.whole_numbers import is_whole_number
 
 Action = Callable[[], Any]
 
@@ -344,7 +345,7 @@ class ManualClock(Clock):
         self._check_thread()
         if isinstance(milliseconds, timedelta):
             milliseconds = whole_milliseconds(milliseconds)
-        if isinstance(milliseconds, bool) or not isinstance(milliseconds, int):
+        if not is_whole_number(milliseconds):
             raise TypeError(f"milliseconds = {milliseconds!r}: a whole number of ms, or a timedelta; a second is 1000")
         if milliseconds < 0:
             raise ValueError(f"milliseconds = {milliseconds}: time does not go back")

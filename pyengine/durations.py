@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from operator import index
 from typing import TYPE_CHECKING
 
 from pyengine.errors import ConfigurationError, shown
+from pyengine.whole_numbers import is_whole_number
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -38,10 +40,10 @@ def milliseconds(option: str, value: int | timedelta) -> int:
     timedelta."""
     if isinstance(value, timedelta):
         return whole_milliseconds(value)
-    if isinstance(value, bool) or not isinstance(value, int):
+    if not is_whole_number(value):
         hint = "a second is 1000, or timedelta(seconds=1)"
         raise ConfigurationError(option, shown(value), "must be a whole number of milliseconds, or a timedelta", hint)
-    return value
+    return index(value)
 
 
 def seconds(timeout: float | timedelta) -> float:

@@ -13,6 +13,7 @@ from pyengine.durations import Milliseconds, milliseconds
 from pyengine.errors import ConfigurationError, shown
 from pyengine.topology.limits import Problem
 from pyengine.topology.schema import java_name, largest, smallest
+from pyengine.whole_numbers import is_whole_number
 
 _PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
 _TEXTS = (str, bytes, bytearray, Mapping)  # iterable, but not lists
@@ -132,8 +133,9 @@ def _fits(value: object, hint: Any) -> bool:
         members = [name for name in dir(hint) if not name.startswith("_")]
         return not getattr(hint, "_is_runtime_protocol", False) or all(hasattr(value, name) for name in members)
     if hint in (int, float):
-        kinds = (int,) if hint is int else (int, float)
-        return isinstance(value, kinds) and not isinstance(value, bool) and value == value
+        return (isinstance(value, int) and is_whole_number(value)) or (
+            hint is float and isinstance(value, float) and value == value
+        )
     if hint is Any:
         return True
     return not isinstance(hint, type) or isinstance(value, hint)

@@ -21,7 +21,7 @@ RUNTIME_PACKAGE = "pyengine.activemq._runtime"
 ENGINE = sorted(
     path
     for path in CORE.rglob("*")
-    if path.suffix in {".pyx", ".pxd", ".pyi", ".h"} or (path.suffix == ".py" and path.stem != "__init__")
+    if path.suffix in {".pyx", ".pxd", ".pyi", ".py", ".h"} and path.name != "__init__.py"
 )
 RUNTIME = sorted((ROOT / "pyengine/activemq/_runtime").glob("*.p[yx][xd]"))  # stubs name the types of activemq
 FACADE = sorted(path for path in (ROOT / "pyengine").rglob("*.py") if "_engine" not in path.parts)
@@ -50,16 +50,15 @@ WINGS: dict[str, set[str]] = {
         "activemq.topic",
         "activemq.client",
     },
-    "rocketmq.client": {"lowlevel", "java"},
+    "rocketmq.client": {"lowlevel", "java", "rocketmq.commands"},
     "rocketmq.commands": {"lowlevel", "java", "wire"},
     "rocketmq.broker": {"lowlevel", "java", "rocketmq.commands"},
     "wire": {"java"},
-    "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker"},
+    "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker", "rocketmq.commands"},
 }
 
-# What a room may import besides rooms. numpy is its C interface; attributes, errors, durations and visible, which say
-# which attributes can be set, what is wrong, what a timedelta is in ms and which characters a line shows, are the floor
-# under everything.
+# What a room may import besides rooms. numpy is its C interface; errors, attributes, durations and visible, which say
+# what is wrong, which names can be set, what a timedelta is in ms and which characters a line shows, are the floor.
 CORE_MAY = {
     "libc",
     "cpython",
@@ -70,6 +69,7 @@ CORE_MAY = {
     "pyengine.durations",
     "pyengine.visible",
     "dataclasses",
+    "pyengine.whole_numbers",
     "datetime",
     "typing",
     "typing_extensions",
@@ -87,6 +87,7 @@ CORE_ALSO = {
     "selector/parser": {"copyreg"},
     "selector/xpath": {"lxml", "re"},
     "java/character_classes": {"unicodedata", "functools"},
+    "rocketmq/client/validators": {"re"},
     "java/regex": {"re", "functools", "unicodedata"},
     "java/regex_translation": {"re"},
     "wire/beans": {"binascii", "decimal", "json", "re"},
@@ -100,18 +101,20 @@ RUNTIME_MAY = CORE_MAY | {PACKAGE, RUNTIME_PACKAGE, "pyengine.clock", "threading
 FACADE_MAY: dict[str, set[str] | None] = {
     "visible": set(),
     "errors": {"visible"},
-    "durations": {"errors"},
+    "whole_numbers": {"errors"},
+    "durations": {"errors", "whole_numbers"},
     "attributes": {"errors"},
     "processes": {"errors"},
     "_engine": set(),
-    "clock": {"errors", "durations", "attributes"},
+    "clock": {"errors", "whole_numbers", "durations", "attributes"},
     "folder_lock": set(),
     "disk_sync": set(),
     "destinations": {"errors", "attributes", "_engine"},
-    "topology": {"errors", "durations", "attributes", "_engine", "destinations"},
+    "topology": {"errors", "whole_numbers", "durations", "attributes", "_engine", "destinations"},
     "metrics": {"errors", "attributes", "_engine"},
     "activemq": {
         "errors",
+        "whole_numbers",
         "visible",
         "durations",
         "attributes",
@@ -126,6 +129,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
     },
     "rocketmq": {
         "errors",
+        "whole_numbers",
         "visible",
         "durations",
         "attributes",

@@ -27,6 +27,7 @@ from pyengine.durations import seconds
 from pyengine.errors import ConfigurationError
 from pyengine.processes import belong
 from pyengine.topology.checked import check
+from pyengine.whole_numbers import is_whole_number
 
 MessageListener: TypeAlias = Callable[[Message], object]
 
@@ -112,10 +113,9 @@ def milliseconds(timeout: float | timedelta) -> int:
 
 def batch_size(size: int) -> int:
     """How many messages a batch may have at most. Raises ConfigurationError for what is no whole number."""
-    try:
-        return min(operator.index(size), MOST)
-    except TypeError:
-        raise ConfigurationError("size", repr(size), "not a whole number") from None
+    if not is_whole_number(size):
+        raise ConfigurationError("size", repr(size), "not a whole number")
+    return min(operator.index(size), MOST)
 
 
 def _check_listener(listener: object) -> None:

@@ -13,6 +13,7 @@ from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES, READ_WRITE, read_topics
 from pyengine.rocketmq.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.tables.allocation import MessageQueue
+from pyengine.whole_numbers import is_whole_number
 
 SHORT_FORMS = 'accepted: {"topic": 8}, {"topic": {"broker-a": 4}}, [["topic", "broker-a", 0]], a broker\'s topics.json'
 
@@ -77,7 +78,7 @@ def _counts(document: dict[Any, Any], text: str, source: str, brokers: Sequence[
     topics = document if table is None else _consumed(table, text, source)
     for topic, places in topics.items():
         for broker, count in (places if isinstance(places, dict) else dict.fromkeys(brokers, places)).items():
-            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            if not is_whole_number(count, 0):
                 raise InvalidSourceError(source, f"{topic}: {count!r} is no number of queues", SHORT_FORMS)
             yield str(topic), str(broker), count
 
