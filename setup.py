@@ -1,5 +1,8 @@
 """The compiled rooms of the core and their compiler flags; everything else is in pyproject.toml."""
 
+import contextlib
+import io
+import itertools
 import os
 import shutil
 import sys
@@ -7,6 +10,8 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 ENGINE = Path("engine")  # installed as pyengine._engine.<wing>.<room>
 RUNTIME = Path("pyengine/activemq/_runtime")
@@ -16,7 +21,7 @@ def mirror(pattern: str, target: Path) -> None:
     """Make ``target`` hold the wings' files of one pattern, touching only what changed."""
     sources = {source.relative_to(ENGINE): source for source in ENGINE.rglob(pattern)}
     for stale in target.rglob(pattern):
-        if stale.relative_to(target) not in sources and stale.parent != PACKAGE:  # what lies there is no wing's
+        if stale.relative_to(target) not in sources and stale.parent != PACKAGE:  # its own files lie in no wing
             stale.unlink()
     for name, source in sources.items():
         copy = target / name
@@ -31,7 +36,7 @@ CIMPORT = Path("build/cimport")
 PACKAGE = Path("pyengine/_engine")
 mirror("*.pxd", CIMPORT / PACKAGE)
 mirror("*.pyi", PACKAGE)
-mirror("*.py", PACKAGE)
+mirror("*.py", PACKAGE)  # wings, and rooms that are not compiled
 wings = [PACKAGE / found.parent.relative_to(ENGINE) for found in ENGINE.rglob("__init__.py")]
 for package in (PACKAGE.parent, PACKAGE, *wings):
     if not (CIMPORT / package / "__init__.pxd").exists():  # a newer one would have a room compiled again
@@ -42,8 +47,10 @@ ROOMS = {  # qualified name -> source
     for folder, package in ((ENGINE, PACKAGE), (RUNTIME, RUNTIME))
     for room in sorted(folder.rglob("*.pyx"))
 }
+# What Cython's memory views and functions need of it, compiled once instead of into every room.
+SHARED = "pyengine._engine.cython_utilities"
 for built in [*PACKAGE.rglob("*.so"), *RUNTIME.glob("*.so")]:  # a room that was moved would still be imported
-    if ".".join((built.parent / built.name.partition(".")[0]).parts) not in ROOMS:
+    if ".".join((built.parent / built.name.partition(".")[0]).parts) not in {*ROOMS, SHARED}:
         built.unlink()
 
 if sys.platform == "win32":
@@ -69,38 +76,55 @@ def mended(extensions: list[Extension]) -> list[Extension]:
     return extensions
 
 
+class Progress(io.TextIOBase):
+    """Lets of Cython's lines pass those that say how far it is."""
+
+    def write(self, text: str) -> int:
+        if text.startswith("["):
+            sys.__stdout__.write(f"{text.rstrip()}\n")
+            sys.__stdout__.flush()
+        return len(text)
+
+
+class Build(build_ext):
+    """Says how far it is: a line for each room that is compiled."""
+
+    def build_extensions(self) -> None:
+        self.numbers = itertools.count(1)
+        super().build_extensions()
+
+    def build_extension(self, ext: Extension) -> None:
+        number = next(self.numbers)
+        if self.force or newer_group([*ext.sources, *ext.depends], self.get_ext_fullpath(ext.name), "newer"):
+            print(f"[{number:3}/{len(self.extensions)}] Compiling {ext.name}", flush=True)
+        super().build_extension(ext)
+
+
 debug = bool(os.environ.get("PYENGINE_DEBUG"))
 jobs = int(os.environ.get("PYENGINE_BUILD_JOBS", "2"))
 options = {"build_ext": {"parallel": jobs}}
 if os.environ.get("PYENGINE_UNCOMPILED"):  # an editable install whose core `build_ext --inplace` compiles, once
     setup(options=options)
 else:
-    setup(
-        options=options,
-        ext_modules=mended(
-            cythonize(
-                [
-                    Extension(
-                        name,
-                        [str(room)],
-                        include_dirs=[str(ENGINE)],
-                        extra_compile_args=flags,
-                        extra_link_args=links,
-                    )
-                    for name, room in ROOMS.items()
-                ],
-                include_path=[str(CIMPORT)],
-                build_dir="build/c",
-                nthreads=jobs,
-                quiet=True,
-                compiler_directives={
-                    "language_level": 3,
-                    "auto_pickle": False,  # what is made for it looks at its state without bounds, and saves pointers
-                    "boundscheck": debug,
-                    "wraparound": debug,
-                    "embedsignature": True,
-                    "embedsignature.format": "python",
-                },
-            )
-        ),
-    )
+    # The file of SHARED is made by cythonize.
+    extensions = [
+        Extension(name, [str(room)], include_dirs=[str(ENGINE)], extra_compile_args=flags, extra_link_args=links)
+        for name, room in (ROOMS | {SHARED: Path("cython_utilities.c")}).items()
+    ]
+    with contextlib.redirect_stdout(Progress()):
+        translated = cythonize(
+            extensions,
+            include_path=[str(CIMPORT)],
+            build_dir="build/c",
+            nthreads=jobs,
+            shared_utility_qualified_name=SHARED,
+            compiler_directives={
+                "language_level": 3,
+                "auto_pickle": False,  # what is made for it looks at its state without bounds, and saves pointers
+                "boundscheck": debug,
+                "wraparound": debug,
+                "embedsignature": True,
+                "embedsignature.format": "python",
+            },
+        )
+    setup(options=options, cmdclass={"build_ext": Build}, ext_modules=mended(translated))

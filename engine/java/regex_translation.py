@@ -1,44 +1,70 @@
-# cython: boundscheck=True, wraparound=True
-"""See regex_translation.pxd."""
+"""A pattern of java.util.regex as Java 17 reads it, written as a pattern of Python's ``re``.
+
+Construct by construct, never guessed: what Java refuses, or what ``re`` cannot express, raises SelectorEvaluationError
+(text "": the caller knows it).
+"""
+
+from __future__ import annotations
 
 import re
+from typing import TypeAlias
 
-from pyengine._engine.java.character_classes cimport (
-    class_text, complement, intersection, named_class, union, with_cases,
+from pyengine._engine.java.character_classes import (
+    Ranges,
+    class_text,
+    complement,
+    general_category,
+    intersection,
+    named_class,
+    union,
+    with_cases,
 )
-
 from pyengine.errors import SelectorEvaluationError
 
-cdef tuple DIGIT = ((48, 57),)
-cdef tuple WORD = ((48, 57), (65, 90), (95, 95), (97, 122))
-cdef tuple SPACE = ((9, 13), (32, 32))
-cdef tuple HORIZONTAL = (
-    (9, 9), (32, 32), (0xA0, 0xA0), (0x1680, 0x1680), (0x180E, 0x180E), (0x2000, 0x200A), (0x202F, 0x202F),
-    (0x205F, 0x205F), (0x3000, 0x3000),
-)
-cdef tuple VERTICAL = ((10, 13), (0x85, 0x85), (0x2028, 0x2029))
-cdef tuple LINE_END = ((10, 10), (13, 13), (0x85, 0x85), (0x2028, 0x2029))
-cdef dict SHORTHANDS = {"d": DIGIT, "w": WORD, "s": SPACE, "h": HORIZONTAL, "v": VERTICAL}
-cdef dict CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
-cdef str NEWLINES = "[\\r\\x85\\u2028\\u2029]"
-cdef int DEEPEST = 200
+# Of a subject; word boundaries are costly to say for all of Unicode. WITHOUT_MARKS: no combining marks, and no digits
+# but decimal ones: Java's word characters are Python's.
+ASCII_ONLY, WITHOUT_MARKS, EVERYTHING = range(3)
 
-cdef object refused(str pattern, str problem):
+Flags: TypeAlias = tuple[bool, bool, bool, bool, bool]
+
+DIGIT = ((48, 57),)
+WORD = ((48, 57), (65, 90), (95, 95), (97, 122))
+SPACE = ((9, 13), (32, 32))
+HORIZONTAL = (
+    (9, 9),
+    (32, 32),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x180E, 0x180E),
+    (0x2000, 0x200A),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+)
+VERTICAL = ((10, 13), (0x85, 0x85), (0x2028, 0x2029))
+LINE_END = ((10, 10), (13, 13), (0x85, 0x85), (0x2028, 0x2029))
+SHORTHANDS = {"d": DIGIT, "w": WORD, "s": SPACE, "h": HORIZONTAL, "v": VERTICAL}
+CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
+NEWLINES = "[\\r\\x85\\u2028\\u2029]"
+DEEPEST = 200
+
+
+def refused(pattern: str, problem: str) -> SelectorEvaluationError:
     return SelectorEvaluationError("", f"Java refuses the regular expression {pattern!r}: {problem}")
 
 
-cdef object untranslatable(str pattern, str construct):
+def untranslatable(pattern: str, construct: str) -> SelectorEvaluationError:
     return SelectorEvaluationError(
         "", f"the regular expression {pattern!r} uses {construct}, which pyengine cannot evaluate as Java does"
     )
 
 
-cdef str unquoted(str text):
+def unquoted(text: str) -> str:
     """Java's first pass: ``\\Q...\\E`` becomes single escapes."""
-    cdef list out = []
-    cdef int place = 0
-    cdef bint inside = False
-    cdef bint first = False
+    out: list[str] = []
+    place = 0
+    inside = False
+    first = False
     while place < len(text):
         character = text[place]
         if inside:
@@ -65,51 +91,39 @@ cdef str unquoted(str text):
     return "".join(out)
 
 
-cdef class Translator:
-    """One pass over a pattern: its translation for ``re``, valid for subjects of one alphabet."""
-    cdef str pattern
-    cdef str text
-    cdef int place
-    cdef int depth
-    cdef int groups
-    cdef set open_groups
-    cdef dict names
-    cdef bint ignore_case
-    cdef bint multiline
-    cdef bint dotall
-    cdef bint unix_lines
-    cdef bint unicode_case
-    cdef int nearest               # of the references to groups that do not stand before them
-    cdef bint behind               # inside a look-behind
-    cdef int alphabet
-    cdef bint differs              # from the translation for another alphabet
+class Translator:
+    """One pass over a pattern: the text for ``re``, right for subjects of one alphabet."""
 
-    def __cinit__(self, str pattern, int alphabet):
+    def __init__(self, pattern: str, alphabet: int) -> None:
         self.pattern = pattern
         self.text = unquoted(pattern)
         self.alphabet = alphabet
-        self.names = {}
-        self.nearest = 0x7FFFFFFF
-        self.open_groups = set()
+        self.place = self.depth = self.groups = 0
+        self.ignore_case = self.multiline = self.dotall = self.unix_lines = self.unicode_case = False
+        self.names: dict[str, int] = {}
+        self.nearest = 0x7FFFFFFF  # of the references to groups that do not stand before them
+        self.open_groups: set[int] = set()
+        self.behind = False  # inside a look-behind
+        self.differs = False  # from the text for another alphabet
 
-    cdef str peek(self):
+    def peek(self) -> str:
         return self.text[self.place] if self.place < len(self.text) else ""
 
-    cdef str take(self):
-        cdef str character = self.peek()
+    def take(self) -> str:
+        character = self.peek()
         self.place += 1
         return character
 
-    cdef object refuse(self, str problem):
+    def refuse(self, problem: str) -> SelectorEvaluationError:
         return refused(self.pattern, f"{problem} near index {min(self.place, len(self.text))}")
 
-    cdef object cannot(self, str construct):
+    def cannot(self, construct: str) -> SelectorEvaluationError:
         return untranslatable(self.pattern, construct)
 
-    cdef list alternatives(self):
+    def alternatives(self) -> list[str]:
         """Up to ``)`` or the end: the translated alternatives."""
-        cdef list found = []
-        cdef list parts = []
+        found: list[str] = []
+        parts: list[str] = []
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.cannot(f"more than {DEEPEST} nested groups")
@@ -127,33 +141,29 @@ cdef class Translator:
                 raise self.refuse(f"dangling meta character '{character}'")
             parts.append(self.piece())
 
-    cdef str piece(self):
+    def piece(self) -> str:
         """An atom with its quantifiers."""
-        cdef str atom
-        cdef str quantifier
-        cdef int start = self.place
-        if self.peek() == "{":       # Java ignores a bound without an atom, also after inline flags
+        start = self.place
+        if self.peek() == "{":  # a bound of nothing is nothing to Java, also behind inline flags
             self.quantifier()
             return ""
         atom = self.atom()
-        if atom == "":               # inline flags: a quantifier after them has no atom
+        if atom == "":  # inline flags: a quantifier after them dangles
             return ""
         quantifier = self.quantifier()
         if not quantifier:
             return atom
-        if self.text[start : start + 2] == "\\R":           # Java does not backtrack into a repeated \R
+        if self.text[start : start + 2] == "\\R":  # Java finds no shorter one for the repeated
             atom = f"(?>{atom})"
         if self.behind and atom.startswith("(") and quantifier.startswith("{0}") and self.text[start] == "(":
-            raise self.cannot("a group that is repeated no time in a look-behind")       # whose width Java may not see
-        # ``a**`` has no atom, but Java accepts a bound after it, with an effect of its own.
+            raise self.cannot("a group that is repeated no time in a look-behind")  # whose width Java may not see
+        # ``a**`` dangles, but Java lets a bound follow, with an effect of its own.
         if self.peek() == "{" and self.quantifier():
             raise self.cannot("a bound after another quantifier")
         return f"(?:(?:{atom}){quantifier})"
 
-    cdef str quantifier(self):
-        cdef str character = self.peek()
-        cdef str bounds
-        cdef object least, most
+    def quantifier(self) -> str:
+        character = self.peek()
         if character == "{":
             found = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}").match(self.text, self.place)
             if found is None:
@@ -161,7 +171,7 @@ cdef class Translator:
             self.place = found.end()
             least = int(found[1])
             most = least if found[2] is None else int(found[3]) if found[3] else None
-            if least > 0x7FFFFFFF or most is not None and (most > 0x7FFFFFFF or most < least):
+            if least > 0x7FFFFFFF or (most is not None and (most > 0x7FFFFFFF or most < least)):
                 raise self.refuse("illegal repetition range")
             bounds = "{" + str(least) + ("" if most == least else f",{'' if most is None else most}") + "}"
         elif character and character in "*+?":
@@ -176,8 +186,8 @@ cdef class Translator:
             bounds += self.take()
         return bounds
 
-    cdef str atom(self):
-        cdef str character = self.take()
+    def atom(self) -> str:
+        character = self.take()
         if character == "(":
             return self.group()
         if character == "[":
@@ -194,48 +204,47 @@ cdef class Translator:
             return "[^\\n]" if self.unix_lines else class_text(complement(LINE_END))
         return self.literal(ord(character))
 
-    cdef str literal(self, int point):
+    def literal(self, point: int) -> str:
         return class_text(self.cased(((point, point),)))
 
-    cdef tuple cased(self, tuple ranges):
+    def cased(self, ranges: Ranges) -> Ranges:
         if not self.ignore_case:
             return ranges
         if self.unicode_case:
             raise self.cannot("case-insensitive matching by Unicode, (?iu)")
-        return with_cases(ranges, False)
+        return with_cases(ranges)
 
-    cdef str text_end(self):
+    def text_end(self) -> str:
         if self.unix_lines:
             return "(?=\\n?\\Z)"
         return f"(?=(?:\\r\\n|(?<!\\r)\\n|{NEWLINES})?\\Z)"
 
-    cdef str line_end(self):
+    def line_end(self) -> str:
         if self.unix_lines:
             return "(?=\\n|\\Z)"
         return f"(?=(?<!\\r)\\n|{NEWLINES}|\\Z)"
 
-    cdef str line_start(self):
+    def line_start(self) -> str:
         if self.unix_lines:
             return "(?:(?!\\Z)(?:\\A|(?<=\\n)))"
         return "(?:(?!\\Z)(?:\\A|(?<=[\\n\\x85\\u2028\\u2029])|(?<=\\r)(?!\\n)))"
 
-    cdef str boundary(self):
+    def boundary(self) -> str:
         """A word boundary: a Unicode letter, digit or ``_`` on one side only; marks belong to their letter."""
-        cdef str word, mark, before, after
         self.differs = True
         if self.alphabet < EVERYTHING:
             return "(?a:\\b)" if self.alphabet == ASCII_ONLY else "(?u:\\b)"
-        word = class_text(union(named_class("LD", False), ((95, 95),)))
-        letter = class_text(named_class("LD", False))
-        mark = class_text(named_class("Mn", False))
+        letters = general_category("LD")
+        word = class_text(union(letters, ((95, 95),)))
+        letter = class_text(letters)
+        mark = class_text(general_category("Mn"))
         marked = "|".join([f"(?<={letter}{mark * count})" for count in range(1, 5)])
         before = f"(?:(?<={word})|{marked})"
         after = f"(?:(?={word})|(?={mark})(?:(?<={letter})|{marked}))"
         return f"(?:{before}(?!{after})|(?!{before}){after})"
 
-    cdef str escaped(self):
-        cdef str character = self.peek()
-        cdef str name
+    def escaped(self) -> str:
+        character = self.peek()
         if character == "":
             raise self.refuse("nothing after the backslash")
         if character in "123456789":
@@ -270,15 +279,15 @@ cdef class Translator:
             return self.literal(self.single_escape())
         return class_text(found)
 
-    cdef str reference(self):
-        cdef int number = ord(self.take()) - 48
+    def reference(self) -> str:
+        number = ord(self.take()) - 48
         while self.peek() and self.peek() in "0123456789":
             if number * 10 + ord(self.peek()) - 48 > self.groups:
                 break
             number = number * 10 + ord(self.take()) - 48
         return self.reference_to(number)
 
-    cdef str reference_to(self, int number):
+    def reference_to(self, number: int) -> str:
         if self.behind:
             raise self.cannot("a reference inside a look-behind")
         if number > self.groups:
@@ -293,11 +302,9 @@ cdef class Translator:
             return f"(?i:(?:\\{number}))"
         return f"(?:\\{number})"
 
-    cdef tuple class_escape(self):
+    def class_escape(self) -> Ranges | None:
         """The set of ``\\d`` and its like, or None: then nothing is consumed."""
-        cdef str character = self.peek()
-        cdef str name
-        cdef tuple found
+        character = self.peek()
         if character == "p" or character == "P":
             self.place += 1
             name = self.take()
@@ -319,10 +326,9 @@ cdef class Translator:
             return found if character.islower() else complement(found)
         return None
 
-    cdef int single_escape(self) except -1:
+    def single_escape(self) -> int:
         """The code point of an escape that stands for one character."""
-        cdef str character = self.take()
-        cdef int point, low
+        character = self.take()
         if character in CONTROLS:
             return CONTROLS[character]
         if character == "0":
@@ -355,55 +361,51 @@ cdef class Translator:
             return ord(self.take()) ^ 64
         if character == "N":
             raise self.cannot("\\N{...}")
-        if character == "" or character.isascii() and character.isalnum():
+        if character == "" or (character.isascii() and character.isalnum()):
             raise self.refuse("illegal or unsupported escape sequence")
         return ord(character)
 
-    cdef int hexadecimal(self, int digits) except -1:
-        cdef str text = self.text[self.place : self.place + digits]
-        if len(text) != digits or not all([digit in "0123456789abcdefABCDEF" for digit in text]):
+    def hexadecimal(self, digits: int) -> int:
+        text = self.text[self.place : self.place + digits]
+        if len(text) != digits or not all(digit in "0123456789abcdefABCDEF" for digit in text):
             raise self.refuse("illegal hexadecimal or Unicode escape sequence")
         self.place += digits
         return int(text, 16)
 
-    cdef str group_name(self):
+    def group_name(self) -> str:
         found = re.compile("[A-Za-z][A-Za-z0-9]*>").match(self.text, self.place)
         if found is None:
             raise self.refuse("capturing group name is missing or does not end with '>'")
         self.place = found.end()
         return found[0][:-1]
 
-    cdef str body(self, str opening):
+    def body(self, opening: str) -> str:
         """The alternatives of a group and its ``)``; flags set inside end there."""
         return opening + "|".join(self.scoped()) + ")"
 
-    cdef list scoped(self):
-        cdef tuple flags = self.flags()
-        cdef list found = self.alternatives()
+    def scoped(self) -> list[str]:
+        flags = self.flags()
+        found: list[str] = self.alternatives()
         if self.take() != ")":
             raise self.refuse("unclosed group")
         self.restore(flags)
         return found
 
-    cdef list looked(self, bint behind):
+    def looked(self, behind: bool) -> list[str]:
         """The alternatives of a look-ahead or look-behind."""
-        cdef bint before = self.behind
-        cdef list found
+        before = self.behind
         self.behind = behind
         found = self.scoped()
         self.behind = before
         return found
 
-    cdef tuple flags(self):
+    def flags(self) -> Flags:
         return self.ignore_case, self.multiline, self.dotall, self.unix_lines, self.unicode_case
 
-    cdef int restore(self, tuple flags) except -1:
+    def restore(self, flags: Flags) -> None:
         self.ignore_case, self.multiline, self.dotall, self.unix_lines, self.unicode_case = flags
-        return 0
 
-    cdef str capture(self, str name):
-        cdef int number
-        cdef str found
+    def capture(self, name: str) -> str:
         self.groups += 1
         number = self.groups
         if name:
@@ -415,8 +417,7 @@ cdef class Translator:
         self.open_groups.discard(number)
         return found
 
-    cdef str group(self):
-        cdef str kind
+    def group(self) -> str:
         if self.peek() != "?":
             return self.capture("")
         self.place += 1
@@ -438,10 +439,9 @@ cdef class Translator:
         self.place -= 1
         return self.inline_flags()
 
-    cdef str inline_flags(self):
-        cdef bint on = True
-        cdef tuple before = self.flags()
-        cdef str character
+    def inline_flags(self) -> str:
+        on = True
+        before = self.flags()
         while True:
             character = self.take()
             if character == "-" and on:
@@ -472,13 +472,11 @@ cdef class Translator:
 
     # Character classes: read as Java's parser reads them, with && binding what stands before it.
 
-    cdef tuple char_class(self, bint consume):
-        cdef tuple before = None
-        cdef tuple current = None
-        cdef tuple right
-        cdef tuple single = None        # single characters and ranges of Latin-1, which Java adds last
-        cdef bint negated = False
-        cdef str character
+    def char_class(self, consume: bool) -> Ranges:
+        before: Ranges | None = None
+        current: Ranges | None = None
+        single: Ranges | None = None  # single characters and ranges of Latin-1: Java adds them at the end
+        negated = False
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.cannot(f"more than {DEEPEST} nested classes")
@@ -524,10 +522,9 @@ cdef class Translator:
             if character == "]" and (before is not None or single is not None):
                 if consume:
                     self.place += 1
-                if single is not None:
-                    before = single if before is None else union(before, single)
                 self.depth -= 1
-                return complement(before) if negated else before
+                every = union(before or (), single or ())
+                return complement(every) if negated else every
             found, small = self.class_item()
             if small:
                 single = found if single is None else union(single, found)
@@ -536,13 +533,11 @@ cdef class Translator:
                 current = found
                 before = current if before is None else union(before, current)
 
-    cdef tuple class_item(self):
+    def class_item(self) -> tuple[Ranges, bool]:
         """(set, whether it is one Latin-1 character): the next item of a class."""
-        cdef tuple found
-        cdef int first, last
         if self.peek() == "\\":
             self.place += 1
-            if self.text[self.place : self.place + 2] != "v-":       # the character, as once, where a range may begin
+            if self.text[self.place : self.place + 2] != "v-":  # the character, as once, where a range may begin
                 found = self.class_escape()
                 if found is not None:
                     return found, False
@@ -565,7 +560,7 @@ cdef class Translator:
                 return self.cased(((first, last),)), False
         return self.cased(((first, first),)), first < 256
 
-    cdef int class_single(self) except -1:
+    def class_single(self) -> int:
         if self.peek() and self.peek() in "123456789bBAGZzRXk":
             raise self.refuse("illegal or unsupported escape sequence")
         if self.peek() == "v":
@@ -574,9 +569,11 @@ cdef class Translator:
         return self.single_escape()
 
 
-cdef tuple translated(str text, int alphabet):
-    cdef Translator translator = Translator(text, alphabet)
-    cdef str found = "|".join(translator.alternatives())
+def translated(text: str, alphabet: int) -> tuple[re.Pattern[str], int, dict[str, int], bool]:
+    """(compiled, capturing groups, group name -> number, whether another alphabet has another text), right for subjects
+    of one alphabet."""
+    translator = Translator(text, alphabet)
+    found = "|".join(translator.alternatives())
     if translator.place < len(translator.text):
         raise translator.refuse("unmatched closing ')'")
     if translator.nearest <= translator.groups:

@@ -1,13 +1,23 @@
-# cython: freethreading_compatible=True, boundscheck=True, wraparound=True
+"""Sets of Unicode code points, and the character classes of java.util.regex by name.
+
+A set is a tuple of ranges (first, last), both inclusive, ascending, with gaps between: equal sets are equal tuples.
+"""
+
+from __future__ import annotations
+
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
+from typing import TypeAlias
 
-cdef int LAST = 0x10FFFF
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+
+LAST = 0x10FFFF
 
 
-cdef tuple joined(list ranges):
-    """The set of these ranges, which may be in any order and overlap."""
-    cdef list found = []
+def joined(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Any ranges, in any order, as a set."""
+    found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:
             if last > found[-1][1]:
@@ -17,12 +27,12 @@ cdef tuple joined(list ranges):
     return tuple(found)
 
 
-cdef tuple union(tuple left, tuple right):
+def union(left: Ranges, right: Ranges) -> Ranges:
     return joined([*left, *right])
 
 
-cdef tuple complement(tuple ranges):
-    cdef list found = []
+def complement(ranges: Ranges) -> Ranges:
+    found: list[tuple[int, int]] = []
     start = 0
     for first, last in ranges:
         if first > start:
@@ -33,11 +43,11 @@ cdef tuple complement(tuple ranges):
     return tuple(found)
 
 
-cdef tuple intersection(tuple left, tuple right):
+def intersection(left: Ranges, right: Ranges) -> Ranges:
     return complement(union(complement(left), complement(right)))
 
 
-cdef dict POSIX = {
+POSIX: dict[str, Ranges] = {
     "ASCII": ((0, 127),),
     "Alnum": ((48, 57), (65, 90), (97, 122)),
     "Alpha": ((65, 90), (97, 122)),
@@ -54,20 +64,48 @@ cdef dict POSIX = {
     "L1": ((0, 255),),
     "all": ((0, LAST),),
 }
-cdef tuple CATEGORIES = (
-    "Lu", "Ll", "Lt", "Lm", "Lo", "Mn", "Mc", "Me", "Nd", "Nl", "No", "Pc", "Pd", "Ps", "Pe", "Pi", "Pf", "Po",
-    "Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn",
+CATEGORIES = (
+    "Lu",
+    "Ll",
+    "Lt",
+    "Lm",
+    "Lo",
+    "Mn",
+    "Mc",
+    "Me",
+    "Nd",
+    "Nl",
+    "No",
+    "Pc",
+    "Pd",
+    "Ps",
+    "Pe",
+    "Pi",
+    "Pf",
+    "Po",
+    "Sm",
+    "Sc",
+    "Sk",
+    "So",
+    "Zs",
+    "Zl",
+    "Zp",
+    "Cc",
+    "Cf",
+    "Cs",
+    "Co",
+    "Cn",
 )
+
+SEVERAL = {"LC": ("Lu", "Ll", "Lt"), "LD": ("Lu", "Ll", "Lt", "Lm", "Lo", "Nd")}
 
 
 @cache
-def categories():
+def categories() -> dict[str, Ranges]:
     """general category -> the set of its code points, from the tables of the running Python."""
-    cdef dict found = {name: [] for name in CATEGORIES}
-    cdef int start = 0
-    cdef int point
-    cdef str before = unicodedata.category("\0")
-    cdef str now
+    found: dict[str, list[tuple[int, int]]] = {name: [] for name in CATEGORIES}
+    start = 0
+    before = unicodedata.category("\0")
     category = unicodedata.category
     for point in range(1, LAST + 1):
         now = category(chr(point))
@@ -79,13 +117,13 @@ def categories():
     return {name: tuple(ranges) for name, ranges in found.items()}
 
 
-cdef tuple named_class(str name, bint ignore_case):
-    cdef list parts
+def named_class(name: str, ignore_case: bool) -> Ranges | None:
+    r"""That of \p{name}; None if there is no table of it here."""
     if name.startswith("Is"):
         name = name[2:]
         if name not in CATEGORIES and name not in ("L", "M", "N", "Z", "C", "P", "S", "LC"):
             return None
-    elif name.startswith("gc=") or name.startswith("general_category="):
+    elif name.startswith(("gc=", "general_category=")):
         name = name.partition("=")[2]
     if ignore_case and name in ("Lower", "Upper"):
         return POSIX["Alpha"]
@@ -93,22 +131,20 @@ cdef tuple named_class(str name, bint ignore_case):
         return POSIX[name]
     if ignore_case and name in ("Lu", "Ll", "Lt"):
         name = "LC"
-    if name == "LC":
-        parts = ["Lu", "Ll", "Lt"]
-    elif name == "LD":
-        parts = ["Lu", "Ll", "Lt", "Lm", "Lo", "Nd"]
-    elif name in CATEGORIES:
-        parts = [name]
-    elif len(name) == 1 and name in "LMNZCPS":
-        parts = [one for one in CATEGORIES if one[0] == name]
-    else:
-        return None
-    return joined([pair for part in parts for pair in categories()[part]])
+    if name in CATEGORIES or name in SEVERAL or (len(name) == 1 and name in "LMNZCPS"):
+        return general_category(name)
+    return None
 
 
-cdef tuple with_cases(tuple ranges, bint unicode):
-    cdef list found = list(ranges)
-    cdef int point
+def general_category(name: str) -> Ranges:
+    """That of ``Lu`` and its like, of all that begin with a letter, of LC and of LD."""
+    parts = SEVERAL.get(name) or [one for one in CATEGORIES if one.startswith(name)]
+    return joined(pair for part in parts for pair in categories()[part])
+
+
+def with_cases(ranges: Ranges) -> Ranges:
+    """With the other case of every letter of ASCII in it."""
+    found = list(ranges)
     for first, last in ranges:
         for point in range(max(first, 65), min(last, 90) + 1):
             found.append((point + 32, point + 32))
@@ -117,8 +153,9 @@ cdef tuple with_cases(tuple ranges, bint unicode):
     return joined(found)
 
 
-cdef str class_text(tuple ranges):
-    cdef list parts = []
+def class_text(ranges: Ranges) -> str:
+    """As a character class of Python's ``re``, without flags."""
+    parts = []
     if not ranges:
         return "(?!)"
     if ranges == ((0, LAST),):
