@@ -31,6 +31,10 @@ from pyengine._engine.rocketmq.client.rebalance import (
     shared_threshold,
     starting_point,
 )
+from pyengine._engine.rocketmq.commands.defaults import (
+    CONSUME_CONCURRENTLY_MAX_SPAN, PULL_THRESHOLD_FOR_QUEUE, PULL_THRESHOLD_SIZE_FOR_QUEUE,
+    CONSUME_MESSAGE_BATCH_MAX_SIZE, CONSUME_THREADS, CONSUME_TIMEOUT, PULL_BATCH_SIZE,
+)
 from pyengine.errors import IllegalStateError, InvalidMessageError, counted
 
 cdef enum:
@@ -178,13 +182,15 @@ cdef class PullRun:
         view = array
         return &view[0]
 
-    def join(self, str name not None, *, int32_t threads=20, double factor=1.0, int64_t pull_batch_size=32,
-             int64_t pull_interval=0, int64_t consume_message_batch_max_size=1, int64_t pull_threshold_for_queue=1000,
-             int64_t pull_threshold_size_for_queue=100, int64_t consume_concurrently_max_span=2000,
+    def join(self, str name not None, *, int32_t threads=CONSUME_THREADS, double factor=1.0,
+             int64_t pull_batch_size=PULL_BATCH_SIZE, int64_t pull_interval=0,
+             int64_t consume_message_batch_max_size=CONSUME_MESSAGE_BATCH_MAX_SIZE,
+             int64_t pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
+             int64_t pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
+             int64_t consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN,
              int64_t pull_threshold_for_topic=-1, int64_t pull_threshold_size_for_topic=-1,
-             int64_t max_reconsume_times=-1, int64_t consume_timeout=15, bint at_once=False):
-        """A client joins; the group is notified. at_once: it was a member before and owns its queues without a
-        delay."""
+             int64_t max_reconsume_times=-1, int64_t consume_timeout=CONSUME_TIMEOUT, bint at_once=False):
+        """A client comes; the group is told. at_once: it was there before, its queues are its own without a wait."""
         cdef Member it = Member.__new__(Member)
         if any((<Member> other).name == name and not (<Member> other).gone for other in self.members):
             raise IllegalStateError(f"client {name!r} is here already")

@@ -10,6 +10,9 @@ from libc.stdlib cimport free, malloc
 from pyengine._engine.java.numbers cimport parsed_long
 from pyengine._engine.rocketmq.client.offset_window cimport Window
 
+from pyengine._engine.rocketmq.commands.defaults import (
+    CONSUME_CONCURRENTLY_MAX_SPAN, PULL_THRESHOLD_FOR_QUEUE, PULL_THRESHOLD_SIZE_FOR_QUEUE,
+)
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 
 cdef extern from "lowlevel/slot_access.h":
@@ -145,10 +148,11 @@ def pull_expired(int64_t now, int64_t pulled_at):
     return now - pulled_at > 120000
 
 
-def flow_control_of(int64_t count, int64_t mebibytes, int64_t span, *, int64_t pull_threshold_for_queue=1000,
-                    int64_t pull_threshold_size_for_queue=100, int64_t consume_concurrently_max_span=2000,
-                    bint orderly=False):
-    """What holds a pull back: count, size in whole MiB, span unless orderly, all strict (spec rocketmq 2.2)."""
+def flow_control_of(int64_t count, int64_t mebibytes, int64_t span, *,
+                    int64_t pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
+                    int64_t pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
+                    int64_t consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN, bint orderly=False):
+    """What holds a pull back: count, then size in whole MiB, then, not in order, the span (spec 2.2), all strict."""
     cdef PullLimits limits = PullLimits(
         pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
     return <FlowControl>(holding(count, mebibytes, span, &limits, orderly))
@@ -397,8 +401,9 @@ cdef class ProcessQueue:
             return None
         return message if overdue(time, parsed_long("CONSUME_START_TIME", started), minutes) else None
 
-    def flow_control(self, *, pull_threshold_for_queue=1000, pull_threshold_size_for_queue=100,
-                     consume_concurrently_max_span=2000, bint orderly=False):
+    def flow_control(self, *, pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
+                     pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
+                     consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN, bint orderly=False):
         """What holds the next pull back; see ``flow_control_of``."""
         cdef PullLimits limits = PullLimits(
             whole("pull_threshold_for_queue", pull_threshold_for_queue),

@@ -7,6 +7,10 @@ from pyengine._engine.rocketmq.client.process_queue cimport FlowControl, Process
 from typing import NamedTuple
 
 from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine._engine.rocketmq.commands.defaults import (
+    CONSUME_CONCURRENTLY_MAX_SPAN, PULL_THRESHOLD_FOR_QUEUE, PULL_THRESHOLD_SIZE_FOR_QUEUE,
+    PULL_TIME_DELAY_WHEN_EXCEPTION,
+)
 from pyengine.visible import one_line
 
 # How long a request waits, ms.
@@ -83,10 +87,11 @@ cdef class PullGate:
         return PullVerdict(PullStep.LATER, CACHE_FLOW_CONTROL, (("WARN", line),))
 
     def examine(self, PullRequest request not None, int64_t now, *, str service_state="RUNNING", bint paused=False,
-                bint orderly=False, str instance_name="DEFAULT", int64_t exception_delay=1000,
-                int64_t pull_threshold_for_queue=1000, int64_t pull_threshold_size_for_queue=100,
-                int64_t consume_concurrently_max_span=2000):
-        """Steps 1 to 7 of spec rocketmq 2.2. now: ms. service_state: RUNNING or what the consumer is in instead."""
+                bint orderly=False, str instance_name="DEFAULT", int64_t exception_delay=PULL_TIME_DELAY_WHEN_EXCEPTION,
+                int64_t pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
+                int64_t pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
+                int64_t consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN):
+        """Steps 1 to 7 of spec 2.2. now: ms. service_state: RUNNING or what the consumer is in instead."""
         cdef ProcessQueue queue = request.process_queue
         cdef int64_t number
         cdef PullLimits limits
@@ -132,17 +137,18 @@ cdef class PullGate:
         request.next_offset = offset
         return PullVerdict(PullStep.SEND, 0, tuple(log))
 
-    def fix_failed(self, PullRequest request not None, str problem, int64_t exception_delay=1000):
+    def fix_failed(self, PullRequest request not None, str problem,
+                   int64_t exception_delay=PULL_TIME_DELAY_WHEN_EXCEPTION):
         """There is no offset to start from; problem: the error's text."""
         line = f"Failed to compute pull offset, pullResult: {one_line(str(request))}\n{problem}"
         return PullVerdict(PullStep.LATER, exception_delay, (("ERROR", line),))
 
-    def not_subscribed(self, PullRequest request not None, int64_t exception_delay=1000):
+    def not_subscribed(self, PullRequest request not None, int64_t exception_delay=PULL_TIME_DELAY_WHEN_EXCEPTION):
         """The topic has no subscription (any more)."""
         return PullVerdict(PullStep.LATER, exception_delay, (
             ("WARN", f"find the consumer's subscription failed, {request}"),))
 
-    def not_sent(self, str problem, int64_t exception_delay=1000):
+    def not_sent(self, str problem, int64_t exception_delay=PULL_TIME_DELAY_WHEN_EXCEPTION):
         """The pull could not be sent."""
         return PullVerdict(PullStep.LATER, exception_delay, (("ERROR", f"pullKernelImpl exception\n{problem}"),))
 
@@ -176,7 +182,7 @@ cdef class PullGate:
         return PullVerdict(PullStep.ADVANCE if request.process_queue.message_count == 0 else PullStep.IMMEDIATELY)
 
     def failed(self, PullRequest request not None, object code, str problem, *, bint retry_topic=False,
-               int64_t exception_delay=1000):
+               int64_t exception_delay=PULL_TIME_DELAY_WHEN_EXCEPTION):
         """The pull failed. code: the broker's response code, None for any other error; problem: the error's text."""
         log = ()
         if not retry_topic and code == BROKER_CODE_SUBSCRIPTION_NOT_LATEST:

@@ -15,6 +15,7 @@ import numpy as np
 
 from pyengine._engine.rocketmq.broker.consume_lag import delay
 from pyengine._engine.rocketmq.client.validators import RANGES
+from pyengine._engine.rocketmq.commands import defaults
 from pyengine._engine.simulation.group_simulation import PullRun
 from pyengine.backlog.findings import Said, say
 from pyengine.backlog.simulate.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
@@ -52,17 +53,17 @@ class SimulatedClient(Checked):
     """
 
     name: str
-    threads: int = 20
-    pull_batch_size: int = 32
+    threads: int = defaults.CONSUME_THREADS
+    pull_batch_size: int = defaults.PULL_BATCH_SIZE
     pull_interval: int = 0
-    consume_message_batch_max_size: int = 1
-    pull_threshold_for_queue: int = 1000
-    pull_threshold_size_for_queue: int = 100
-    consume_concurrently_max_span: int = 2000
+    consume_message_batch_max_size: int = defaults.CONSUME_MESSAGE_BATCH_MAX_SIZE
+    pull_threshold_for_queue: int = defaults.PULL_THRESHOLD_FOR_QUEUE
+    pull_threshold_size_for_queue: int = defaults.PULL_THRESHOLD_SIZE_FOR_QUEUE
+    consume_concurrently_max_span: int = defaults.CONSUME_CONCURRENTLY_MAX_SPAN
     pull_threshold_for_topic: int = -1
     pull_threshold_size_for_topic: int = -1
     max_reconsume_times: int = -1
-    consume_timeout: int = 15
+    consume_timeout: int = defaults.CONSUME_TIMEOUT
     factor: float = 1.0
     joins_at: float = 0.0
     leaves_at: float | None = None

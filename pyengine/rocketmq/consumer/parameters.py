@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, check_ranges, suggested
+from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared
 from pyengine.clock import Clock
 from pyengine.durations import Milliseconds, whole_milliseconds
@@ -26,6 +27,7 @@ from pyengine.rocketmq.consumer.offset_store import OffsetStore
 from pyengine.rocketmq.remoting.mq_client_api import ConsumeFromWhere, MessageModel, MQClientAPI, plain_text
 from pyengine.rocketmq.subscription import MessageSelector
 from pyengine.rocketmq.tables.allocation import AllocateMessageQueueAveragely, Strategy
+from pyengine.whole_numbers import is_whole_number
 
 _POP, _TRACE, _NAMESPACE = "POP consumption", "message trace", "namespaces in the names of topics and groups"
 # Parameters whose effect is not there: what they ask for.
@@ -68,7 +70,9 @@ class ClientConfig(Declared):
     poll_name_server_interval: Milliseconds = field(default=Milliseconds(30000))
     heartbeat_broker_interval: Milliseconds = field(default=Milliseconds(30000))
     persist_consumer_offset_interval: Milliseconds = field(default=Milliseconds(5000))
-    pull_time_delay_mills_when_exception: Milliseconds = field(default=Milliseconds(1000))
+    pull_time_delay_mills_when_exception: Milliseconds = field(
+        default=Milliseconds(defaults.PULL_TIME_DELAY_WHEN_EXCEPTION)
+    )
     trace_msg_batch_num: int = 10
     unit_mode: bool = False
     unit_name: str | None = None
@@ -158,23 +162,23 @@ class ConsumerParameters(ClientConfig):
     message_listener: MessageListener | None = None
     message_queue_listener: MessageQueueListener | None = None
     offset_store: OffsetStore | None = None
-    consume_thread_min: int = 20
-    consume_thread_max: int = 20
+    consume_thread_min: int = defaults.CONSUME_THREADS
+    consume_thread_max: int = defaults.CONSUME_THREADS
     adjust_thread_pool_nums_threshold: int = 100000
-    consume_concurrently_max_span: int = 2000
-    pull_threshold_for_queue: int = 1000
+    consume_concurrently_max_span: int = defaults.CONSUME_CONCURRENTLY_MAX_SPAN
+    pull_threshold_for_queue: int = defaults.PULL_THRESHOLD_FOR_QUEUE
     pop_threshold_for_queue: int = 96
-    pull_threshold_size_for_queue: int = 100
+    pull_threshold_size_for_queue: int = defaults.PULL_THRESHOLD_SIZE_FOR_QUEUE
     pull_threshold_for_topic: int = -1
     pull_threshold_size_for_topic: int = -1
     pull_interval: Milliseconds = field(default=Milliseconds(0))
-    consume_message_batch_max_size: int = 1
-    pull_batch_size: int = 32
-    pull_batch_size_in_bytes: int = 262144
+    consume_message_batch_max_size: int = defaults.CONSUME_MESSAGE_BATCH_MAX_SIZE
+    pull_batch_size: int = defaults.PULL_BATCH_SIZE
+    pull_batch_size_in_bytes: int = defaults.PULL_BATCH_SIZE_IN_BYTES
     post_subscription_when_pull: bool = False
     max_reconsume_times: int = -1
-    suspend_current_queue_time_millis: Milliseconds = field(default=Milliseconds(1000))
-    consume_timeout: int = 15
+    suspend_current_queue_time_millis: Milliseconds = field(default=Milliseconds(defaults.SUSPEND_CURRENT_QUEUE_TIME))
+    consume_timeout: int = defaults.CONSUME_TIMEOUT
     pop_invisible_time: Milliseconds = field(default=Milliseconds(60000))
     pop_batch_nums: int = 32
     await_termination_millis_when_shutdown: Milliseconds = field(default=Milliseconds(0))
@@ -184,10 +188,10 @@ class ConsumerParameters(ClientConfig):
 
     def not_done(self) -> list[tuple[str, str]]:
         """The parameters that are set and ask for what is not done here: (name, what they ask for)."""
-        defaults = {each.name: each.default for each in fields(self)}
+        untouched = {each.name: each.default for each in fields(self)}
         done = {"rpc_hook"} if self.namesrv_addr else set()
         return [
-            (name, NOT_DONE[name]) for name in NOT_DONE if name not in done and getattr(self, name) != defaults[name]
+            (name, NOT_DONE[name]) for name in NOT_DONE if name not in done and getattr(self, name) != untouched[name]
         ]
 
     def check_config(self, consumer_group: str | None) -> None:
@@ -199,7 +203,7 @@ class ConsumerParameters(ClientConfig):
         """
         for parameter in fields(self):
             value = getattr(self, parameter.name)
-            if parameter.type in ("int", "Milliseconds") and (isinstance(value, bool) or not isinstance(value, int)):
+            if parameter.type in ("int", "Milliseconds") and not is_whole_number(value):
                 raise ConfigurationError(parameter.name, repr(value), "a whole number is needed")
             if parameter.name in ("client_ip", "instance_name", "unit_name", "consume_timestamp") and not (
                 isinstance(value, str) or (value is None and parameter.default in (None, ""))

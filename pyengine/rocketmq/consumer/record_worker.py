@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyengine._engine.rocketmq.client.process_queue import FlowControl
 from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable, polled
+from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared
 from pyengine.clock import Clock, SystemClock, Timer
 from pyengine.durations import milliseconds, seconds
@@ -98,9 +99,9 @@ class RecordWorker(Declared):
         self,
         order: Literal["key", "queue", "none"] = "key",
         *,
-        max_messages: int = 1000,
-        max_mebibytes: int = 100,
-        max_span: int = 2000,
+        max_messages: int = defaults.PULL_THRESHOLD_FOR_QUEUE,
+        max_mebibytes: int = defaults.PULL_THRESHOLD_SIZE_FOR_QUEUE,
+        max_span: int = defaults.CONSUME_CONCURRENTLY_MAX_SPAN,
         clock: Clock | None = None,
     ) -> None:
         if not isinstance(order, str) or order not in _ORDERS:

@@ -9,47 +9,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from enum import Enum
-from operator import index
 from typing import Protocol, cast
 
-from pyengine.attributes import frozen
+from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
+from pyengine._engine.rocketmq.commands.requests import FLAG_COMMIT_OFFSET as FLAG_COMMIT_OFFSET
+from pyengine._engine.rocketmq.commands.requests import FLAG_SUBSCRIPTION as FLAG_SUBSCRIPTION
+from pyengine._engine.rocketmq.commands.requests import FLAG_SUSPEND as FLAG_SUSPEND
+from pyengine._engine.rocketmq.commands.requests import INVALID_PARAMETER as INVALID_PARAMETER
+from pyengine._engine.rocketmq.commands.requests import MESSAGE_ILLEGAL as MESSAGE_ILLEGAL
+from pyengine._engine.rocketmq.commands.requests import NO_PERMISSION as NO_PERMISSION
+from pyengine._engine.rocketmq.commands.requests import QUERY_NOT_FOUND as QUERY_NOT_FOUND
+from pyengine._engine.rocketmq.commands.requests import SERVICE_NOT_AVAILABLE as SERVICE_NOT_AVAILABLE
+from pyengine._engine.rocketmq.commands.requests import SUBSCRIPTION_NOT_EXIST as SUBSCRIPTION_NOT_EXIST
+from pyengine._engine.rocketmq.commands.requests import SUBSCRIPTION_NOT_LATEST as SUBSCRIPTION_NOT_LATEST
+from pyengine._engine.rocketmq.commands.requests import SUBSCRIPTION_PARSE_FAILED as SUBSCRIPTION_PARSE_FAILED
+from pyengine._engine.rocketmq.commands.requests import SYSTEM_ERROR as SYSTEM_ERROR
+from pyengine._engine.rocketmq.commands.requests import TOPIC_NOT_EXIST as TOPIC_NOT_EXIST
+from pyengine._engine.rocketmq.commands.requests import ConsumeFromWhere as ConsumeFromWhere
+from pyengine._engine.rocketmq.commands.requests import HeartbeatData as HeartbeatData
+from pyengine._engine.rocketmq.commands.requests import MessageModel as MessageModel
+from pyengine._engine.rocketmq.commands.requests import PullMessageRequest as PullMessageRequest
+from pyengine._engine.rocketmq.commands.requests import PullResult as PullResult
+from pyengine._engine.rocketmq.commands.requests import PullStatus as PullStatus
+from pyengine._engine.rocketmq.commands.requests import SendResult as SendResult
+from pyengine._engine.rocketmq.commands.requests import SendStatus as SendStatus
+from pyengine._engine.rocketmq.commands.requests import SubscriptionData as SubscriptionData
 from pyengine.clock import Clock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.topology.checked import check
+from pyengine.whole_numbers import whole_number as whole_number
 
 CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
-
-# Response codes that clients tell apart.
-SYSTEM_ERROR = 1
-MESSAGE_ILLEGAL = 13
-SERVICE_NOT_AVAILABLE = 14
-NO_PERMISSION = 16
-TOPIC_NOT_EXIST = 17
-QUERY_NOT_FOUND = 22
-SUBSCRIPTION_PARSE_FAILED = 23
-SUBSCRIPTION_NOT_EXIST = 24
-SUBSCRIPTION_NOT_LATEST = 25
-FILTER_DATA_NOT_EXIST = 27
-INVALID_PARAMETER = 29
-
-# Bits of a pull's sys_flag (PullSysFlag).
-FLAG_COMMIT_OFFSET = 1
-FLAG_SUSPEND = 2
-FLAG_SUBSCRIPTION = 4
-
-
-def whole_number(name: str, value: object, limit: int = 2**63) -> int:
-    """A number as Java's long, or int, takes it; True counts as 1. Raises ConfigurationError for anything else."""
-    try:
-        number = index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = limit
-    if not -limit <= number < limit:
-        raise ConfigurationError(name, repr(value), f"a whole number of {limit.bit_length()} bits is needed")
-    return number
 
 
 def plain_text(name: str, value: object) -> str:
@@ -62,129 +54,6 @@ def check_listed(name: str, given: object, example: str) -> None:
     """That something can be walked and is no text. Raises ConfigurationError, which says what to give: ``example``."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise ConfigurationError(name, repr(given), "no list", f"give one, as {example}")
-
-
-class MessageModel(Enum):
-    """CLUSTERING: a group shares the queues. BROADCASTING: every client gets every message."""
-
-    CLUSTERING = "CLUSTERING"
-    BROADCASTING = "BROADCASTING"
-
-
-class ConsumeFromWhere(Enum):
-    """Where a group without offsets starts; the three deprecated names act as CONSUME_FROM_LAST_OFFSET."""
-
-    CONSUME_FROM_LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
-    CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST = "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST"
-    CONSUME_FROM_MIN_OFFSET = "CONSUME_FROM_MIN_OFFSET"
-    CONSUME_FROM_MAX_OFFSET = "CONSUME_FROM_MAX_OFFSET"
-    CONSUME_FROM_FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
-    CONSUME_FROM_TIMESTAMP = "CONSUME_FROM_TIMESTAMP"
-
-
-class PullStatus(Enum):
-    """What a pull came to."""
-
-    FOUND = "FOUND"
-    NO_NEW_MSG = "NO_NEW_MSG"
-    NO_MATCHED_MSG = "NO_MATCHED_MSG"
-    OFFSET_ILLEGAL = "OFFSET_ILLEGAL"
-
-
-@dataclass(slots=True)
-class SubscriptionData:
-    """What a group wants of a topic (spec rocketmq 8.1).
-
-    sub_string: the text as stored. tags_set, code_set: tags and their hash codes, empty for everything.
-    expression_type: ``TAG`` or ``SQL92``. sub_version: ms, grows with every change.
-    """
-
-    topic: str
-    sub_string: str
-    tags_set: frozenset[str] = frozenset()
-    code_set: frozenset[int] = frozenset()
-    expression_type: str = "TAG"
-    sub_version: int = 0
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class PullMessageRequest:
-    """One pull (PullMessageRequestHeader). Times in ms, sizes in bytes.
-
-    sys_flag: FLAG_* bits; with FLAG_COMMIT_OFFSET the broker stores ``commit_offset`` for the group on the way; with
-    FLAG_SUSPEND a pull that finds nothing waits up to ``suspend_timeout`` for a message. sub_expression is None where
-    the broker is to use the subscription of the last heartbeat.
-    """
-
-    client_id: str
-    consumer_group: str
-    queue: MessageQueue
-    queue_offset: int
-    max_nums: int = 32
-    max_bytes: int = 262144
-    sys_flag: int = FLAG_SUSPEND
-    commit_offset: int = 0
-    suspend_timeout: int = 15000
-    timeout_millis: int = 30000
-    sub_expression: str | None = None
-    sub_version: int = 0
-    expression_type: str = "TAG"
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class PullResult:
-    """What the broker found. next_begin_offset: where to pull next. messages: copies of the client's own; in FOUND."""
-
-    status: PullStatus
-    next_begin_offset: int
-    min_offset: int
-    max_offset: int
-    messages: tuple[MessageExt, ...] = ()
-
-    def __str__(self) -> str:
-        return (
-            f"PullResult [pullStatus={self.status.name}, nextBeginOffset={self.next_begin_offset}, "
-            f"minOffset={self.min_offset}, maxOffset={self.max_offset}, msgFoundList={len(self.messages)}]"
-        )
-
-
-class SendStatus(Enum):
-    """How far a sent message got. FLUSH_DISK_TIMEOUT: it is stored and will be consumed, but the disk did not confirm
-    it (SYNC_FLUSH); send it again if that is too little. FLUSH_SLAVE_TIMEOUT, SLAVE_NOT_AVAILABLE: the master has
-    stored it, a slave has not (SYNC_MASTER).
-    """
-
-    SEND_OK = "SEND_OK"
-    FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
-    FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
-    SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class SendResult:
-    """Where a sent message lies. msg_id: the client's id. offset_msg_id: the broker's."""
-
-    status: SendStatus
-    msg_id: str
-    offset_msg_id: str
-    queue: MessageQueue
-    queue_offset: int
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
-class HeartbeatData:
-    """One group of a client, as the broker is told (ConsumerData with the client's id)."""
-
-    client_id: str
-    group: str
-    message_model: MessageModel
-    consume_from_where: ConsumeFromWhere
-    subscriptions: tuple[SubscriptionData, ...]
-    unit_mode: bool = False
 
 
 @dataclass(slots=True)

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pyengine._engine.java.hashing import queue_hash_code
 from pyengine._engine.rocketmq.client import allocation as core
+from pyengine._engine.rocketmq.commands.message_queue import MessageQueue as MessageQueue
 from pyengine.attributes import frozen
 from pyengine.errors import AllocationError, did_you_mean
 from pyengine.visible import logger
+from pyengine.whole_numbers import is_whole_number
 
 log = logger("pyengine.rocketmq")
 
@@ -26,22 +27,6 @@ T = TypeVar("T")
 Owners: TypeAlias = npt.NDArray[np.int32]
 
 _NULL = "java.lang.NullPointerException"
-
-
-class MessageQueue(NamedTuple):
-    """One queue of a topic on a named broker."""
-
-    topic: str
-    broker_name: str
-    queue_id: int
-
-    def __str__(self) -> str:
-        topic, broker_name = ("null" if part is None else part for part in self[:2])
-        return f"MessageQueue [topic={topic}, brokerName={broker_name}, queueId={self.queue_id}]"
-
-    def hash_code(self) -> int:
-        """What the real class's hashCode() answers."""
-        return queue_hash_code(self.topic, self.broker_name, self.queue_id)
 
 
 class MachineRoomResolver(Protocol):
@@ -281,7 +266,7 @@ class AllocateMessageQueueConsistentHash:
 
     def __post_init__(self) -> None:
         count = self.virtual_node_count
-        if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count < 2**31:
+        if not is_whole_number(count, 0, 2**31 - 1):
             raise AllocationError("virtual_node_count", count, f"illegal virtualNodeCnt :{count}")
 
     def allocate(

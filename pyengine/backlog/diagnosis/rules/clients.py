@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from pyengine._engine.rocketmq.client.consume_rates import Stuck, stuck_by
 from pyengine._engine.rocketmq.client.process_queue import FlowControl, flow_control_of, lock_expired, pull_expired
+from pyengine._engine.rocketmq.commands import defaults
 from pyengine.backlog.diagnosis.evidence import (
     ClientEvent,
     ClientState,
@@ -171,8 +172,9 @@ def pull_stopped(client: ClientState) -> Iterator[Finding]:
 
 def flow_control_now(client: ClientState) -> Iterator[Finding]:
     """flow_control: a process queue is over one of its three limits at this moment."""
-    count, size = int(client.get("pullThresholdForQueue", "1000")), int(client.get("pullThresholdSizeForQueue", "100"))
-    widest = int(client.get("consumeConcurrentlyMaxSpan", "2000"))
+    count = int(client.get("pullThresholdForQueue", str(defaults.PULL_THRESHOLD_FOR_QUEUE)))
+    size = int(client.get("pullThresholdSizeForQueue", str(defaults.PULL_THRESHOLD_SIZE_FOR_QUEUE)))
+    widest = int(client.get("consumeConcurrentlyMaxSpan", str(defaults.CONSUME_CONCURRENTLY_MAX_SPAN)))
     for queue in client.queues:
         cached_span = queue.max_offset - queue.min_offset
         verdict = flow_control_of(
@@ -224,7 +226,7 @@ def _flow_control(where: Said, cause: str, seen: tuple[Said, ...]) -> Finding:
 
 def slow_listener(client: ClientState) -> Iterator[Finding]:
     """slow_listener: the consume threads are busy most of the time: rate x time a message >= 80 % of the threads."""
-    threads = int(client.get("consumeThreadMin", "20"))
+    threads = int(client.get("consumeThreadMin", str(defaults.CONSUME_THREADS)))
     for rate in client.rates:
         busy = (rate.ok_tps + rate.failed_tps) * rate.consume_rt / 1000
         if rate.consume_rt > 0 and busy >= BUSY * threads:
@@ -271,7 +273,7 @@ def failing(client: ClientState) -> Iterator[Finding]:
 
 def timeout_cleaning(client: ClientState, before: ClientState | None) -> Iterator[Finding]:
     """timeout_cleaning: a blocked head waits for the timeout cleaner, which needs one to two times consumeTimeout."""
-    minutes = int(client.get("consumeTimeout", "15"))
+    minutes = int(client.get("consumeTimeout", str(defaults.CONSUME_TIMEOUT)))
     for queue in () if client.orderly else client.queues:
         idle = age(client, queue.last_consume)
         if queue.count > 0 and idle is not None and idle > minutes * 60 and not came_since(client, before, queue):
