@@ -2,10 +2,9 @@
 
 A frame is, big endian: int32 length of what follows; int8 kind of the header (0 JSON, 1 ROCKETMQ); int24 length of the
 header; the header; the body.
-
-Invariants of a reader: ``buffer`` holds what was fed from the frame that is being read on. A reader that raised gives
-no further command.
 """
+
+from pyengine._engine.wire.frame_reader cimport FrameReader
 
 
 cdef class RemotingCommand:
@@ -19,9 +18,5 @@ cdef class RemotingCommand:
     cdef tuple state(self)
 
 
-cdef class RemotingReader:
+cdef class RemotingReader(FrameReader):
     cdef readonly Py_ssize_t max_frame_size
-    cdef bytearray buffer
-    cdef object failure
-
-    cdef RemotingCommand next_command(self)

@@ -1,7 +1,8 @@
-from collections.abc import Iterator
 from typing import Final
 
-from typing_extensions import Buffer, disjoint_base
+from typing_extensions import disjoint_base
+
+from pyengine._engine.wire.frame_reader import FrameReader
 
 MAX_FRAME_SIZE: Final[int]
 LANGUAGES: Final[tuple[str, ...]]
@@ -40,14 +41,9 @@ class RemotingCommand:
     def is_one_way(self) -> bool: ...
 
 @disjoint_base
-class RemotingReader:
+class RemotingReader(FrameReader[RemotingCommand]):
     max_frame_size: int
     def __init__(self, max_frame_size: int = ...) -> None: ...
-    def feed(self, data: Buffer) -> None: ...
-    @property
-    def waiting(self) -> int: ...
-    def __iter__(self) -> Iterator[RemotingCommand]: ...
-    def __next__(self) -> RemotingCommand: ...
 
 def read_command(frame: bytes) -> RemotingCommand: ...
 def write_command(command: RemotingCommand) -> bytes: ...

@@ -68,7 +68,7 @@ cdef class RemotingCommand:
         return (self.flag & ONE_WAY) != 0
 
 
-cdef class RemotingReader:
+cdef class RemotingReader(FrameReader):
     """Commands from bytes that arrive in pieces of any size.
 
     max_frame_size: most bytes of a frame with its length field, 16 MiB by default. Feed it and iterate: the commands
@@ -78,37 +78,8 @@ cdef class RemotingReader:
 
     def __init__(self, Py_ssize_t max_frame_size=MAX_FRAME_SIZE):
         self.max_frame_size = max_frame_size
-        self.buffer = bytearray()
 
-    def __reduce__(self):
-        raise TypeError("a reader is part of its connection and cannot be pickled")
-
-    def feed(self, data):
-        """Add bytes that have arrived."""
-        self.buffer += data
-
-    @property
-    def waiting(self):
-        """How many bytes were fed that belong to no command that came out."""
-        return len(self.buffer)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        if self.failure is not None:
-            raise self.failure
-        cdef RemotingCommand command
-        try:
-            command = self.next_command()
-        except ProtocolError as failure:
-            self.failure = failure
-            raise
-        if command is None:
-            raise StopIteration
-        return command
-
-    cdef RemotingCommand next_command(self):
+    cdef object next_frame(self):
         cdef bytes frame
         cdef int64_t length
         if len(self.buffer) < 4:

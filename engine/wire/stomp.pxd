@@ -1,11 +1,13 @@
 """stomp: bytes to STOMP frames and back (1.0, 1.1, 1.2), as ActiveMQ's StompWireFormat reads and writes them.
 
-Invariants of a reader: ``buffer`` holds what was fed from the frame that is being read on; everything before ``at`` was
-looked at and is not looked at again; ``headers`` is None until the action line was read, and ``length`` is -1 unless
-the header section is complete and has one. A reader that raised gives no further frame.
+Invariants of a reader, beyond those of frame_reader: everything in ``buffer`` before ``at`` was looked at and is not
+looked at again; ``headers`` is None until the action line was read, and ``length`` is -1 unless the header section is
+complete and told one.
 """
 
 from libc.stdint cimport int64_t
+
+from pyengine._engine.wire.frame_reader cimport FrameReader
 
 
 cdef class StompFrame:
@@ -14,19 +16,16 @@ cdef class StompFrame:
     cdef readonly bytes body
 
 
-cdef class StompReader:
+cdef class StompReader(FrameReader):
     cdef readonly str version
     cdef readonly int64_t max_data_length, max_frame_size
-    cdef bytearray buffer
     cdef Py_ssize_t at                  # offset into ``buffer``
     cdef str action                     # of the frame that is being read, None before its first line
     cdef dict headers
     cdef bint in_body
     cdef int64_t length                 # of the body, -1: up to the next NUL
     cdef int64_t size                   # of the frame so far, as max_frame_size counts
-    cdef object failure
 
     cdef bytes line(self, Py_ssize_t most, str refusal)
-    cdef StompFrame next_frame(self)
     cdef int read_header(self, bytes line) except -1
     cdef int64_t content_length(self, str text) except -1

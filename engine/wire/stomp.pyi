@@ -1,7 +1,9 @@
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
-from typing_extensions import Buffer, disjoint_base
+from typing_extensions import disjoint_base
+
+from pyengine._engine.wire.frame_reader import FrameReader
 
 MAX_DATA_LENGTH: Final[int]
 VERSIONS: Final[tuple[str, ...]]
@@ -19,16 +21,11 @@ class StompFrame:
     def __hash__(self) -> int: ...
 
 @disjoint_base
-class StompReader:
+class StompReader(FrameReader[StompFrame]):
     version: str
     max_data_length: int
     max_frame_size: int
     def __init__(self, version: str = "1.0", max_data_length: int = ..., max_frame_size: int = ...) -> None: ...
     def use(self, version: str) -> None: ...
-    def feed(self, data: Buffer) -> None: ...
-    @property
-    def waiting(self) -> int: ...
-    def __iter__(self) -> Iterator[StompFrame]: ...
-    def __next__(self) -> StompFrame: ...
 
 def write_frame(frame: StompFrame, version: str) -> bytes: ...

@@ -44,7 +44,7 @@ cdef class StompFrame:
         return StompFrame, (self.action, self.headers, self.body)
 
 
-cdef class StompReader:
+cdef class StompReader(FrameReader):
     """Frames from bytes that arrive in pieces of any size (StompWireFormat.unmarshal).
 
     version: "1.0" (default), "1.1" or "1.2": which escapes and line ends count; assign ``version`` once CONNECT has
@@ -61,42 +61,13 @@ cdef class StompReader:
         self.version = version
         self.max_data_length = max_data_length
         self.max_frame_size = max_frame_size
-        self.buffer = bytearray()
         self.length = -1
-
-    def __reduce__(self):
-        raise TypeError("a reader is part of its connection and cannot be pickled")
 
     def use(self, str version):
         """Read what comes next as this version. Raises ValueError for an unknown one."""
         if version not in VERSIONS:
             raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
         self.version = version
-
-    def feed(self, data):
-        """Add bytes that have arrived."""
-        self.buffer += data
-
-    @property
-    def waiting(self):
-        """How many bytes were fed that belong to no frame that came out."""
-        return len(self.buffer)
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        if self.failure is not None:
-            raise self.failure
-        cdef StompFrame frame
-        try:
-            frame = self.next_frame()
-        except ProtocolError as failure:
-            self.failure = failure
-            raise
-        if frame is None:
-            raise StopIteration
-        return frame
 
     cdef bytes line(self, Py_ssize_t most, str refusal):
         """The next line without its end, None if that has not arrived. most: a line may be one byte longer."""
@@ -118,7 +89,7 @@ cdef class StompReader:
             found = found[: len(found) - 1]
         return found
 
-    cdef StompFrame next_frame(self):
+    cdef object next_frame(self):
         cdef bytes line, body
         cdef const char *start
         cdef const char *end

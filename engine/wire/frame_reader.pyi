@@ -1,0 +1,13 @@
+from typing import Generic, Self, TypeVar
+
+from typing_extensions import Buffer, disjoint_base
+
+Frame = TypeVar("Frame", covariant=True)
+
+@disjoint_base
+class FrameReader(Generic[Frame]):
+    def feed(self, data: Buffer) -> None: ...
+    @property
+    def waiting(self) -> int: ...
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Frame: ...
