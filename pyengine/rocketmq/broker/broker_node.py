@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from pyengine._engine.rocketmq.broker import delay_levels as delay
 from pyengine._engine.rocketmq.broker import long_polling as pull_hold
@@ -35,7 +34,7 @@ from pyengine.rocketmq.broker.commit_log import CommitLog, FileLog, MemoryLog
 from pyengine.rocketmq.broker.filter import Filter, filter_of, pull_filter
 from pyengine.rocketmq.broker.kept_offsets import KeptOffsets
 from pyengine.rocketmq.broker.message_check import check_sent_message, check_sent_topic
-from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore
+from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, Origin
 from pyengine.rocketmq.broker.schedule import ScheduleMessageService
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
@@ -59,6 +58,8 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
+
+CLIENT_HOST = host_bytes(CLIENT)
 
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
@@ -288,8 +289,8 @@ class BrokerNode:
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
             check_sent_message(message.body, properties, reconsume_times, self._max_message_size)
             return self._put(
-                topic, queue_id, message.body, properties, born=now, born_host=host_bytes(CLIENT),
-                reconsume_times=reconsume_times, flag=message.flag,
+                topic, queue_id, message.body, properties,
+                Origin(now, CLIENT_HOST, reconsume_times, message.flag),
             )  # fmt: skip
 
     def send_back(self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int) -> Stored:
@@ -314,9 +315,9 @@ class BrokerNode:
             if not properties.get(names.PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
                 properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)
             return self._put(
-                topic, queue_id, stored.body, properties, born=stored.born_timestamp,
-                born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times + 1,
-                flag=stored.flag, sys_flag=stored.sys_flag,
+                topic, queue_id, stored.body, properties,
+                Origin(stored.born_timestamp, host_bytes(stored.born_host), stored.reconsume_times + 1, stored.flag,
+                       stored.sys_flag),
             )  # fmt: skip
 
     def offset_msg_id(self, position: int) -> str:
@@ -334,8 +335,8 @@ class BrokerNode:
         self.create_topic(topic, max(DLQ_QUEUES, self.topics.get(topic, 0)))
         return topic, self._random.randrange(DLQ_QUEUES)
 
-    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], **about: Any) -> Stored:
-        """Store a message in its queue, or in that of its delay level. about: see MessageStore.put_message."""
+    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin) -> Stored:
+        """Store a message in its queue, or in that of its delay level."""
         target = MessageQueue(topic, self.name, queue_id)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
@@ -346,7 +347,7 @@ class BrokerNode:
             properties[names.PROPERTY_REAL_TOPIC] = topic
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
-        position, offset = self.store.put_message(topic, queue_id, body, properties, **about)
+        position, offset = self.store.put_message(topic, queue_id, body, properties, origin)
         return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
 
     def _arriving(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:
@@ -374,9 +375,9 @@ class BrokerNode:
         topic, queue_id = properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID])
         self._check_queue(topic, queue_id)
         self.store.put_message(
-            topic, queue_id, stored.body, properties, born=stored.born_timestamp,
-            born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times, flag=stored.flag,
-            sys_flag=stored.sys_flag, delivers=(level, offset),
+            topic, queue_id, stored.body, properties,
+            Origin(stored.born_timestamp, host_bytes(stored.born_host), stored.reconsume_times, stored.flag,
+                   stored.sys_flag, (level, offset)),
         )  # fmt: skip
 
     # Pulls

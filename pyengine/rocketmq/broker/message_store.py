@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.broker import commit_log_record as record
@@ -17,6 +18,21 @@ from pyengine.rocketmq.remoting.mq_client_api import SERVICE_NOT_AVAILABLE
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"  # whose queues are the delay levels
 LOG_FLUSH_INTERVAL = 500  # ms
+
+
+class Origin(NamedTuple):
+    """What a message is stored with beside its topic, body and properties.
+
+    born: when its producer sent it, ms. born_host: 4 bytes of address and 4 of port. reconsume_times: how often it was
+    given back. delivers: level and offset of the delayed message that this one is.
+    """
+
+    born: int
+    born_host: bytes
+    reconsume_times: int = 0
+    flag: int = 0
+    sys_flag: int = 0
+    delivers: tuple[int, int] | None = None
 
 
 class MessageStore:
@@ -73,18 +89,12 @@ class MessageStore:
         queue_id: int,
         body: bytes | None,
         properties: dict[str, str],
-        *,
-        born: int,
-        born_host: bytes,
-        reconsume_times: int = 0,
-        flag: int = 0,
-        sys_flag: int = 0,
-        delivers: tuple[int, int] | None = None,
+        origin: Origin,
     ) -> tuple[int, int]:
         """Store a message. Returns its position in the log and its offset in the queue.
 
-        delivers: level and offset of the delayed message that this one is. Raises InvalidMessageError for one that has
-        no stored form, MQBrokerError, code 14, where the log cannot be written.
+        Raises InvalidMessageError for one that has no stored form, MQBrokerError, code 14, where the log cannot be
+        written.
         """
         self._dispatch_rest()
         queue = self.consume_queues.get((topic, queue_id))
@@ -93,16 +103,16 @@ class MessageStore:
         now = self._clock.now()
         position, offset = self.log.end, queue.max_offset
         frame = record.encode_message(
-            topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
-            store_host=self._store_host, reconsume_times=reconsume_times, flag=flag, sys_flag=sys_flag,
-            delivers=delivers,
+            topic, body, properties, position, queue_id, offset, origin.born, now, born_host=origin.born_host,
+            store_host=self._store_host, reconsume_times=origin.reconsume_times, flag=origin.flag,
+            sys_flag=origin.sys_flag, delivers=origin.delivers,
         )  # fmt: skip
         # Behind the frame, which refuses tags that are no text.
         code = self._code(topic, queue_id, now, tags_code(properties.get(names.PROPERTY_TAGS)))
         self._append(frame)
         queue.append(position, record.stored_size(frame), code, now)
-        if delivers is not None:
-            self._take_for_delivered(*delivers)
+        if origin.delivers is not None:
+            self._take_for_delivered(*origin.delivers)
         self._dispatched = self.log.end
         self._sync_later()
         self._arriving(topic, queue_id, code, properties)

@@ -11,7 +11,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
-from typing import Literal
+from typing import Any, Literal
 
 from pyengine.backlog.diagnosis.evidence import connections
 from pyengine.backlog.diagnosis.evidence.model import (
@@ -290,26 +290,10 @@ class _Log:
         label = f"{topic}/{place['broker']}/{place['queue']}" if place else ""
         self.add(number, kind, group["group"] if group else "", line, topic=topic, label=label)
 
-    def add(
-        self, number: int, kind: EventKind, group: str, line: str, topic: str = "", client_id: str = "",
-        members: int | None = None, queues: int | None = None, owned: int | None = None, label: str = "",
-    ) -> None:  # fmt: skip
-        self.found.events.append(
-            ClientEvent(
-                self.file,
-                self.moment,
-                number,
-                kind,
-                group,
-                topic,
-                label,
-                client_id,
-                line.strip()[:200],
-                members,
-                queues,
-                owned,
-            )
-        )
+    def add(self, number: int, kind: EventKind, group: str, line: str, **more: Any) -> None:
+        """more: other fields of a ClientEvent."""
+        words = line.strip()[:200]
+        self.found.events.append(ClientEvent(self.file, self.moment, number, kind, group, words=words, **more))
 
     def whole(self) -> Evidence:
         """With the group of lines that name none, where the log is of one group; and what was committed."""
