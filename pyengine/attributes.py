@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Never, TypeVar
 
-from pyengine.errors import UnknownNameError, shown
+from pyengine.errors import UnknownNameError, shown, unknown_argument
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -149,4 +150,28 @@ def frozen(kind: Kind) -> Kind:
     if "__slots__" in vars(kind):
         # A pickle has the values in the order of the fields: a new field comes last, and older pickles lack it.
         kind.__setstate__ = restore  # type: ignore[attr-defined]
+    return kind
+
+
+def named_arguments(kind: Kind) -> Kind:
+    """Of a class, above its other decorators: a keyword that its constructor does not take raises UnknownNameError with
+    the one that was meant.
+
+    A tuple is made by ``__new__``, everything else by ``__init__``. What fails pays for it: the call is the plain one.
+    """
+    maker = "__new__" if issubclass(kind, tuple) else "__init__"
+    make = getattr(kind, maker)
+    known = list(signature(make).parameters)[1:]
+
+    @wraps(make)
+    def checked(self: Any, *values: Any, **named: Any) -> Any:
+        try:
+            return make(self, *values, **named)
+        except TypeError:
+            for name, value in named.items():
+                if name not in known:
+                    raise unknown_argument(kind.__name__, name, value, known) from None
+            raise
+
+    setattr(kind, maker, staticmethod(checked) if maker == "__new__" else checked)
     return kind

@@ -21,6 +21,7 @@ from threading import get_ident
 from typing import Any
 from weakref import WeakSet
 
+from pyengine.attributes import named_arguments
 from pyengine.durations import milliseconds, whole_milliseconds
 from pyengine.errors import IllegalStateError
 from pyengine.whole_numbers import is_whole_number
@@ -271,6 +272,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
+@named_arguments
 class ManualClock(Clock):
     """A time that stands still until it is moved. now: its first value, ms.
 

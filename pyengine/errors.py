@@ -316,6 +316,11 @@ class UnknownNameError(ConfigurationError, AttributeError, TypeError):
     """An attribute or an argument that is not there, or not to be set. option: its full name. hint: what was meant."""
 
 
+def unknown_argument(owner: str, name: str, value: object, known: Iterable[str]) -> UnknownNameError:
+    """The error for a keyword that a constructor does not take. owner: the class. known: those that it takes."""
+    return UnknownNameError(f"{owner}.{name}", value, "no such argument", did_you_mean(name, known))
+
+
 class ProtocolError(PyengineError, ValueError):
     """Bytes from the other end of a connection are not what the protocol allows: the connection cannot go on."""
 

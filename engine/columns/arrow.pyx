@@ -7,11 +7,12 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport (
     INT64_MAX, UINT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t,
 )
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, strcmp
 
 from cython cimport critical_section
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize, try_resize
 from pyengine._engine.columns.kernels cimport kernel_float_of_half
 from pyengine._engine.java.strings cimport utf8_of
 from pyengine._engine.java.value cimport (
@@ -246,13 +247,8 @@ cdef class Columns:
 
     cdef void* own(self, size_t size) except NULL:
         """Zeroed memory that goes with this object."""
-        cdef void** longer = <void**> realloc(self.owned, (self.owned_count + 1) * sizeof(void*))
-        if longer == NULL:
-            raise MemoryError()
-        self.owned = longer
-        cdef void* block = calloc(size if size else 1, 1)
-        if block == NULL:
-            raise MemoryError()
+        self.owned = <void**> resize(self.owned, (self.owned_count + 1) * sizeof(void*))
+        cdef void* block = allocate_zeros(size if size else 1, 1)
         self.owned[self.owned_count] = block
         self.owned_count += 1
         return block
@@ -340,7 +336,7 @@ cdef int take_array(Columns self, ArrowArray* given) except -1:
     cdef ArrowArray* longer
     if given.release == NULL:
         raise released("array")
-    longer = <ArrowArray*> realloc(self.arrays, (self.batch_count + 1) * sizeof(ArrowArray))
+    longer = <ArrowArray*> try_resize(self.arrays, (self.batch_count + 1) * sizeof(ArrowArray))
     if longer == NULL:
         given.release(given)
         raise MemoryError()
@@ -694,10 +690,8 @@ cdef int name_columns(Columns self, list names) except -1:
 
 
 cdef int allocate_views(Columns self) except -1:
-    self.views = <Column*> calloc(self.batch_count * self.column_count + 1, sizeof(Column))
-    self.starts = <int64_t*> calloc(self.batch_count + 1, sizeof(int64_t))
-    if self.views == NULL or self.starts == NULL:
-        raise MemoryError()
+    self.views = <Column*> allocate_zeros(self.batch_count * self.column_count + 1, sizeof(Column))
+    self.starts = <int64_t*> allocate_zeros(self.batch_count + 1, sizeof(int64_t))
     return 0
 
 

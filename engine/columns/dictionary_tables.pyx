@@ -1,9 +1,10 @@
 """See dictionary_tables.pxd."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
+from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros
 from pyengine._engine.columns.arrow cimport TEXT32, TEXT64, Column
 
 
@@ -37,9 +38,7 @@ cdef bint contents_of(const Column* dictionary, const uint8_t** offsets, int64_t
 cdef class LookupTables:
     """Tables of a plan's LOOKUP tests with copies of the dictionaries they answer for; never changed once made."""
     def __cinit__(self, int count):
-        self.known = <KnownTable*> calloc(count + 1, sizeof(KnownTable))
-        if self.known == NULL:
-            raise MemoryError()
+        self.known = <KnownTable*> allocate_zeros(count + 1, sizeof(KnownTable))
         self.count = count
 
     def __dealloc__(self):
@@ -58,9 +57,7 @@ cdef class LookupTables:
         cdef uint8_t* block
         if not contents_of(table.dictionary, &offsets, &known.offset_bytes, &text, &known.text_bytes):
             return 0
-        block = <uint8_t*> malloc(set_bytes + known.offset_bytes + known.text_bytes)
-        if block == NULL:
-            raise MemoryError()
+        block = <uint8_t*> allocate(set_bytes + known.offset_bytes + known.text_bytes)
         known.table = table[0]
         known.table.sets = <uint32_t*> block
         known.table.borrowed = 1

@@ -4,9 +4,10 @@ import numpy
 
 from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int8_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate, try_allocate_zeros
 from pyengine._engine.columns.column_arithmetic cimport VECTOR_BYTES
 from pyengine._engine.columns.arrow cimport CODES, NO_VALUES, Column, Columns, read_cell, refused_text, width_of
 from pyengine._engine.lowlevel.bits cimport lowest_bit
@@ -55,9 +56,7 @@ cdef class Evaluation:
         self.columns = columns
         self.slot_count = <int> len(program.names)
         self.first_raised = -1
-        self.places = <int*> malloc((self.slot_count + 1) * sizeof(int))
-        if self.places == NULL:
-            raise MemoryError()
+        self.places = <int*> allocate((self.slot_count + 1) * sizeof(int))
         for slot in range(self.slot_count):
             name = program.names[slot]
             self.places[slot] = columns.find(name)
@@ -120,9 +119,7 @@ cdef class Evaluation:
             + self.slot_count * (sizeof(void*) + sizeof(Value) + sizeof(Prefixes))
             + plan.test_count * sizeof(Table) + texts * 16 * CHUNK + 4 * CHUNK + vectors
         )
-        self.memory = malloc(size)
-        if self.memory == NULL:
-            raise MemoryError()
+        self.memory = allocate(size)
         at = <uint8_t*> ((<uintptr_t> self.memory + 63) & ~<uintptr_t> 63)
         self.run.vectors = at
         at += vectors
@@ -191,7 +188,7 @@ cdef class Evaluation:
         table.borrowed = 0
         table.size = dictionary.length if dictionary.length else 1
         table.words = table.size // 32 + 2
-        table.sets = <uint32_t*> calloc(3 * table.words, sizeof(uint32_t))
+        table.sets = <uint32_t*> try_allocate_zeros(3 * table.words, sizeof(uint32_t))
         if table.sets == NULL:
             return -1
         table.dictionary = dictionary

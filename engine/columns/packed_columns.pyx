@@ -1,9 +1,10 @@
 """See packed_columns.pxd."""
 
 from libc.stdint cimport INT8_MAX, INT16_MAX, INT32_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
 from pyengine._engine.columns.arrow cimport (
     BOOLEAN_BITS,
     CODES,
@@ -120,14 +121,12 @@ cdef class Packing:
 
     cdef int take_texts(self) except -1:
         """Codes into a dictionary of the slot's texts; equal texts have one place in the messages' memory."""
-        cdef int32_t* known = <int32_t*>calloc(self.messages.text_bytes // TEXT_ALIGNMENT + 1, sizeof(int32_t))
         cdef int32_t* codes = <int32_t*>self.columns.own(self.rows * sizeof(int32_t))
+        cdef int32_t* known = <int32_t*>allocate_zeros(self.messages.text_bytes // TEXT_ALIGNMENT + 1, sizeof(int32_t))
         cdef const Value* value
         cdef int32_t* code
         cdef list texts = []
         cdef Py_ssize_t row, size = 0
-        if known is NULL:
-            raise MemoryError()
         try:
             for row in range(self.rows):
                 value = &self.first[row * self.stride]
@@ -190,9 +189,7 @@ cdef Columns empty_columns(PackedMessages messages):
     cdef Columns columns = Columns({})
     cdef int slot
     free(columns.views)
-    columns.views = <Column*>calloc(messages.width + 1, sizeof(Column))
-    if columns.views is NULL:
-        raise MemoryError()
+    columns.views = <Column*>allocate_zeros(messages.width + 1, sizeof(Column))
     for slot in range(messages.width):
         columns.views[slot].storage = UNSUPPORTED
         columns.views[slot].length = messages.rows

@@ -1,9 +1,9 @@
 """See planner.pxd."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport realloc
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.columns.arrow cimport BOOLEAN_BITS, CODES
 from pyengine._engine.columns.test_planner cimport MANY_SLOTS, NO_SLOT, ColumnTests
 from pyengine._engine.java.comparison cimport compare
@@ -39,10 +39,7 @@ cdef class Layout(ColumnTests):
 
     cdef Step* add_step(self, int kind, int live) except NULL:
         cdef Plan plan = self.plan
-        cdef Step* longer = <Step*> realloc(plan.steps, (plan.step_count + 1) * sizeof(Step))
-        if longer == NULL:
-            raise MemoryError()
-        plan.steps = longer
+        plan.steps = <Step*> resize(plan.steps, (plan.step_count + 1) * sizeof(Step))
         cdef Step* step = &plan.steps[plan.step_count]
         plan.step_count += 1
         memset(step, 0, sizeof(Step))

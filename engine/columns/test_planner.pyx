@@ -1,9 +1,10 @@
 """See test_planner.pxd."""
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize
 from pyengine._engine.columns.column_arithmetic cimport (
     COMPUTE, FILL, HEIGHT, INTS, LOAD, LONGS, OPPOSITE, REALS, TO_REAL, VectorStep,
 )
@@ -38,11 +39,9 @@ cdef class ColumnTests:
         self.program = plan.program
         self.nodes = self.program.nodes
         self.signature = <const uint8_t*> <const char*> plan.signature
-        self.values = <Value*> calloc(len(self.program.names) + 1, sizeof(Value))
-        self.only = <int32_t*> calloc(self.program.size + 1, sizeof(int32_t))
-        self.raising = <uint8_t*> calloc(self.program.size + 1, 1)
-        if self.values == NULL or self.only == NULL or self.raising == NULL:
-            raise MemoryError()
+        self.values = <Value*> allocate_zeros(len(self.program.names) + 1, sizeof(Value))
+        self.only = <int32_t*> allocate_zeros(self.program.size + 1, sizeof(int32_t))
+        self.raising = <uint8_t*> allocate_zeros(self.program.size + 1, 1)
         for slot in range(<int> len(self.program.names)):
             if not self.storage_of(slot):
                 self.values[slot] = self.program.defaults[slot]
@@ -128,10 +127,7 @@ cdef class ColumnTests:
 
     cdef Test* add_test(self, int kind, int node, int slot) except NULL:
         cdef Plan plan = self.plan
-        cdef Test* longer = <Test*> realloc(plan.tests, (plan.test_count + 1) * sizeof(Test))
-        if longer == NULL:
-            raise MemoryError()
-        plan.tests = longer
+        plan.tests = <Test*> resize(plan.tests, (plan.test_count + 1) * sizeof(Test))
         cdef Test* test = &plan.tests[plan.test_count]
         plan.test_count += 1
         memset(test, 0, sizeof(Test))
@@ -169,11 +165,9 @@ cdef class ColumnTests:
 
     cdef int add_vector(self, int operation, int kind) except -1:
         cdef Plan plan = self.plan
-        cdef VectorStep* longer = <VectorStep*> realloc(
+        cdef VectorStep* longer = <VectorStep*> resize(
             plan.vector_steps, (plan.vector_step_count + 1) * sizeof(VectorStep)
         )
-        if longer == NULL:
-            raise MemoryError()
         plan.vector_steps = longer
         memset(&longer[plan.vector_step_count], 0, sizeof(VectorStep))
         longer[plan.vector_step_count].operation = <uint8_t> operation
@@ -305,7 +299,6 @@ cdef class ColumnTests:
         """Append the column slots below a node to slot_lists, each once from ``first`` on."""
         cdef Plan plan = self.plan
         cdef int i, slot = self.only[node]
-        cdef int32_t* longer
         if slot == NO_SLOT:
             return 0
         if slot == MANY_SLOTS:
@@ -315,10 +308,7 @@ cdef class ColumnTests:
         for i in range(first, plan.slot_list_count):
             if plan.slot_lists[i] == slot:
                 return 0
-        longer = <int32_t*> realloc(plan.slot_lists, (plan.slot_list_count + 1) * sizeof(int32_t))
-        if longer == NULL:
-            raise MemoryError()
-        plan.slot_lists = longer
+        plan.slot_lists = <int32_t*> resize(plan.slot_lists, (plan.slot_list_count + 1) * sizeof(int32_t))
         plan.slot_lists[plan.slot_list_count] = slot
         plan.slot_list_count += 1
         return 0

@@ -3,9 +3,9 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy, memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize
 from pyengine._engine.index.segment_builder cimport Builder, Need
 from pyengine._engine.index.message_view cimport WORD, Reading, point_of
 from pyengine._engine.index.constants cimport Point, seek
@@ -19,7 +19,6 @@ from pyengine._engine.index.segment cimport (
     Subscription,
     Table,
     first_text_stretch,
-    zeros,
 )
 from pyengine._engine.java.value cimport Value
 
@@ -90,12 +89,8 @@ cdef class Annex(Builder):
         cdef Segment segment = self.segment
         cdef int32_t[MOST_BRANCHES + 1] bounds
         cdef int branch, count
-        cdef int32_t* larger
         if it.program.leaf_count > self.leaf_room:
-            larger = <int32_t*> realloc(self.requirements, it.program.leaf_count * sizeof(int32_t))
-            if larger == NULL:
-                raise MemoryError()
-            self.requirements = larger
+            self.requirements = <int32_t*> resize(self.requirements, it.program.leaf_count * sizeof(int32_t))
             self.leaf_room = it.program.leaf_count
         count = self.branches_of(it, bounds)
         if segment.size + count > self.room:
@@ -143,16 +138,16 @@ cdef Annex annex_of(Segment model, int room):
     segment.lines = (room + LINE - 1) // LINE
     segment.words = (segment.lines + 7) // 8
     segment.entries = []
-    segment.subscriptions = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
-    segment.numbers = <int64_t*> zeros((room + 1) * sizeof(int64_t))
-    segment.keys = <PyObject**> zeros((room + 1) * sizeof(PyObject*))
-    segment.order = <int32_t*> zeros((room + 1) * sizeof(int32_t))
+    segment.subscriptions = <PyObject**> allocate_sparse_zeros((room + 1) * sizeof(PyObject*))
+    segment.numbers = <int64_t*> allocate_sparse_zeros((room + 1) * sizeof(int64_t))
+    segment.keys = <PyObject**> allocate_sparse_zeros((room + 1) * sizeof(PyObject*))
+    segment.order = <int32_t*> allocate_sparse_zeros((room + 1) * sizeof(int32_t))
     segment.required = segment.bits(128 * 8 * segment.lines)
-    segment.whole = <uint64_t*> zeros(segment.lines * 64)
+    segment.whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
     segment.points = model.points
     segment.point_room = model.point_room
     segment.point_count = model.point_count
-    segment.tables = <Table*> zeros((model.table_count + 1) * sizeof(Table))
+    segment.tables = <Table*> allocate_sparse_zeros((model.table_count + 1) * sizeof(Table))
     memcpy(segment.tables, model.tables, model.table_count * sizeof(Table))
     for number in range(model.table_count):
         table = &segment.tables[number]
@@ -167,9 +162,9 @@ cdef Annex annex_of(Segment model, int room):
     segment.line_step = <int64_t> segment.buckets * 8
     segment.passed = segment.bits(segment.lines * segment.line_step)
     segment.open = segment.bits(segment.lines * segment.line_step)
-    segment.lively = <uint64_t*> zeros(<size_t> segment.buckets * segment.words * 8)
+    segment.lively = <uint64_t*> allocate_sparse_zeros(<size_t> segment.buckets * segment.words * 8)
     memset(segment.lively, 0xFF, <size_t> segment.buckets * segment.words * 8)
-    segment.opens = <unsigned char*> zeros(segment.buckets)
+    segment.opens = <unsigned char*> allocate_sparse_zeros(segment.buckets)
     memset(segment.opens, OPEN_TO_PROGRAMS, segment.buckets)
     segment.share_buckets()
     segment.note_tables()

@@ -6,9 +6,10 @@ from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize
 from pyengine._engine.columns.arrow cimport DOUBLE_VALUES, INT32_VALUES, INT64_VALUES, TEXT32, Column, read_cell
 from pyengine._engine.lowlevel.bits cimport numbers_of
 from pyengine._engine.message.header cimport fresh_header, header_code
@@ -284,21 +285,16 @@ cdef class Event:
         self.row = -1
         self.reader = reader
         cdef int count = <int> len(reader.names)
-        self.values = <Value*> calloc(count + 1, sizeof(Value))
-        self.at = self.own_at = <Reading*> calloc(count + 1, sizeof(Reading))
-        self.cells = <const Column**> calloc(count + 1, sizeof(Column*))
-        self.read_in = <int64_t*> calloc(count + 1, sizeof(int64_t))
-        self.held = <PyObject**> calloc(count + 1, sizeof(PyObject*))
-        self.fresh = <Reading*> calloc(count + 1, sizeof(Reading))
-        if (self.values == NULL or self.at == NULL or self.cells == NULL or self.read_in == NULL
-                or self.held == NULL or self.fresh == NULL):
-            raise MemoryError()
+        self.values = <Value*> allocate_zeros(count + 1, sizeof(Value))
+        self.at = self.own_at = <Reading*> allocate_zeros(count + 1, sizeof(Reading))
+        self.cells = <const Column**> allocate_zeros(count + 1, sizeof(Column*))
+        self.read_in = <int64_t*> allocate_zeros(count + 1, sizeof(int64_t))
+        self.held = <PyObject**> allocate_zeros(count + 1, sizeof(PyObject*))
+        self.fresh = <Reading*> allocate_zeros(count + 1, sizeof(Reading))
         self.count = count        # which __dealloc__ goes by
         self.slots = {name: slot for slot, name in enumerate(reader.names)}
-        self.names = <Known*> calloc(self.count + BEYOND + 1, sizeof(Known))
-        self.after = <int*> calloc(self.count + BEYOND + 1, sizeof(int))
-        if self.names == NULL or self.after == NULL:
-            raise MemoryError()
+        self.names = <Known*> allocate_zeros(self.count + BEYOND + 1, sizeof(Known))
+        self.after = <int*> allocate_zeros(self.count + BEYOND + 1, sizeof(int))
         for slot in range(self.count + BEYOND + 1):
             self.names[slot].length = -1
         for slot in range(self.count):
@@ -322,12 +318,8 @@ cdef class Event:
         free(self.gathered)
 
     cdef int reserve(self, int slots) except -1:
-        cdef void* larger
         if slots > self.gathered_room:
-            larger = realloc(self.gathered, slots * sizeof(Value))
-            if larger == NULL:
-                raise MemoryError()
-            self.gathered = <Value*> larger
+            self.gathered = <Value*> resize(self.gathered, slots * sizeof(Value))
             self.gathered_room = slots
         return 0
 

@@ -4,8 +4,9 @@
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
 from libc.string cimport memchr
 
+from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 from pyengine._engine.selector.program cimport Leaf
-from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key, zeros
+from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key
 
 import numpy
 
@@ -38,7 +39,7 @@ cdef int64_t* bounds_of(list ends, int* count) except NULL:
         every = numpy.sort(numpy.array(ends, numpy.int64))
         found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
     count[0] = <int> len(found)
-    bounds = <int64_t*> zeros((MOST_BOUNDS + MOST_BOUNDS // 8) * sizeof(int64_t))
+    bounds = <int64_t*> allocate_sparse_zeros((MOST_BOUNDS + MOST_BOUNDS // 8) * sizeof(int64_t))
     for index in range(MOST_BOUNDS):
         bounds[index] = found[index] if index < count[0] else INT64_MAX
     for index in range(MOST_BOUNDS // 8):

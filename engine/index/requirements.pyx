@@ -2,8 +2,9 @@
 """See requirements.pxd."""
 
 from libc.stdint cimport int32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 
+from pyengine._engine.lowlevel.memory cimport try_allocate_zeros
 from pyengine._engine.selector.program cimport ACCEPT, EITHER, FLAG, TEXT, Leaf, Node, Program
 from pyengine._engine.java.value cimport FALSE, RAISED, UNKNOWN
 
@@ -16,7 +17,7 @@ cdef int find_branches(Program program, int32_t* into) noexcept nogil:
     into[1] = program.leaf_count
     if root.operation != EITHER or program.start < 0:
         return 1
-    reached = <char*> calloc(program.leaf_count, 1)
+    reached = <char*> try_allocate_zeros(program.leaf_count, 1)
     if reached == NULL:
         return 1
     reached[program.start] = 1
@@ -53,7 +54,7 @@ cdef int find_branches(Program program, int32_t* into) noexcept nogil:
 cdef int find_requirements(
     Program program, int first, int stop, bint errors_count, int32_t* into, bint* whole
 ) noexcept nogil:
-    cdef char* reached = <char*> calloc(program.leaf_count + 1, 1)
+    cdef char* reached = <char*> try_allocate_zeros(program.leaf_count + 1, 1)
     cdef int leaf, truth, target, last = first, count = 0, others
     cdef bint raising = False, alone = True
     cdef const Leaf* it

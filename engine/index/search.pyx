@@ -2,9 +2,10 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros
 from pyengine._engine.columns.arrow cimport Columns
 from pyengine._engine.lowlevel.bits cimport highest_bit
 from pyengine._engine.index.message_view cimport Event, Kinds, Reading
@@ -24,9 +25,7 @@ cdef enum:
 cdef class Living:
     def __cinit__(self, Segment segment not None):
         self.segment = segment
-        self.bits = <uint64_t*> calloc(segment.lines * 8 + 1, sizeof(uint64_t))
-        if self.bits == NULL:
-            raise MemoryError()
+        self.bits = <uint64_t*> allocate_zeros(segment.lines * 8 + 1, sizeof(uint64_t))
         self.count = segment.members
         memset(self.bits, 0xFF, (segment.size >> 6) * sizeof(uint64_t))
         if segment.size & 63:
@@ -131,16 +130,12 @@ cdef class Search:
     def __cinit__(self, Snapshot snapshot not None):
         self.event = Event(snapshot.reader)
         self.event.reserve(snapshot.widest + 1)
-        self.ranges = <int*> malloc((2 * snapshot.most_tables + 2) * sizeof(int))
-        self.found.marks = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
-        self.found.marked = <uint8_t*> calloc(snapshot.most_lines // 8 + 1, 64)
-        self.found.wanted = <uint64_t*> calloc(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
-        self.found.wanted_words = <uint64_t*> calloc(snapshot.most_lines // 8 + 1, sizeof(uint64_t))
-        self.found.lines = <Line*> malloc((snapshot.most_lines + 1) * sizeof(Line))
-        if (self.ranges == NULL or self.found.marks == NULL or self.found.marked == NULL
-                or self.found.wanted == NULL or self.found.wanted_words == NULL
-                or self.found.lines == NULL):
-            raise MemoryError()
+        self.ranges = <int*> allocate((2 * snapshot.most_tables + 2) * sizeof(int))
+        self.found.marks = <uint64_t*> allocate_zeros(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
+        self.found.marked = <uint8_t*> allocate_zeros(snapshot.most_lines // 8 + 1, 64)
+        self.found.wanted = <uint64_t*> allocate_zeros(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
+        self.found.wanted_words = <uint64_t*> allocate_zeros(snapshot.most_lines // 8 + 1, sizeof(uint64_t))
+        self.found.lines = <Line*> allocate((snapshot.most_lines + 1) * sizeof(Line))
         self.make_room(snapshot, 1)
 
     def __dealloc__(self):
@@ -162,6 +157,11 @@ cdef class Search:
         free(self.sought)
         free(self.rows)
         free(self.kinds)
+        self.placed = NULL
+        self.buckets = self.points = NULL
+        self.sought = NULL
+        self.rows = NULL
+        self.kinds = NULL
         self.room = 0
 
     cdef int make_room(self, Snapshot snapshot, int room) except -1:
@@ -169,15 +169,12 @@ cdef class Search:
         if room <= self.room:
             return 0
         self.leave_room()
-        self.placed = <Placed*> calloc(count + 1, sizeof(Placed))
-        self.buckets = <int32_t*> malloc((count + 1) * width * sizeof(int32_t))
-        self.points = <int32_t*> malloc((count + 1) * width * sizeof(int32_t))
-        self.sought = <Sought*> malloc(width * sizeof(Sought))
-        self.rows = <Reading*> calloc(room * self.event.count + 1, sizeof(Reading))
-        self.kinds = <Kinds*> calloc(self.event.count + 1, sizeof(Kinds))
-        if (self.placed == NULL or self.buckets == NULL or self.points == NULL or self.sought == NULL
-                or self.rows == NULL or self.kinds == NULL):
-            raise MemoryError()
+        self.placed = <Placed*> allocate_zeros(count + 1, sizeof(Placed))
+        self.buckets = <int32_t*> allocate((count + 1) * width * sizeof(int32_t))
+        self.points = <int32_t*> allocate((count + 1) * width * sizeof(int32_t))
+        self.sought = <Sought*> allocate(width * sizeof(Sought))
+        self.rows = <Reading*> allocate_zeros(room * self.event.count + 1, sizeof(Reading))
+        self.kinds = <Kinds*> allocate_zeros(self.event.count + 1, sizeof(Kinds))
         for index in range(count):
             self.placed[index].buckets = self.buckets + index * width
             self.placed[index].points = self.points + index * width
@@ -232,9 +229,7 @@ cdef class Rows:
     def __cinit__(self, Snapshot snapshot not None, Search search not None):
         self.snapshot = snapshot
         self.search = search
-        self.places = <int*> malloc((search.event.count + 1) * sizeof(int))
-        if self.places == NULL:
-            raise MemoryError()
+        self.places = <int*> allocate((search.event.count + 1) * sizeof(int))
         search.make_room(snapshot, TOGETHER)
 
     cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil:

@@ -265,6 +265,3 @@ cdef inline int64_t text_key(const uint8_t* bytes, uint32_t length, uint8_t fill
 
 cdef inline int first_text_stretch(const Table* table) noexcept nogil:
     return FIRST_TEXT + table.texts + table.bound_count + 1
-
-
-cdef void* zeros(size_t size) except NULL                # calloc'ed, of one byte at least

@@ -4,9 +4,10 @@
 from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize, try_resize, try_resize_sparse
 from pyengine._engine.lowlevel.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.index.message_view cimport NOTHING, NUMERAL, WORD, Event, Reading
 from pyengine._engine.index.bit_blocks cimport pyengine_lack_nothing, pyengine_look, pyengine_meet, words_of
@@ -18,10 +19,6 @@ from pyengine._engine.index.constants cimport Point, reading_of, seek
 from pyengine._engine.java.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
 
 import numpy
-
-cdef extern from "lowlevel/huge_pages.h" nogil:
-    void* pyengine_resize(void* block, size_t size) noexcept     # realloc
-    void* pyengine_zeros(size_t count, size_t size) noexcept     # calloc
 
 cdef enum:
     FEW = 1                  # entries of one access point that are asked one by one, unless there is only one line
@@ -47,9 +44,7 @@ cdef class Subscription:
         if self.segment is not segment:
             self.segment = segment
             self.place_count = 0
-        larger = <int32_t*> realloc(self.places, (self.place_count + 1) * sizeof(int32_t))
-        if larger == NULL:
-            raise MemoryError()
+        larger = <int32_t*> resize(self.places, (self.place_count + 1) * sizeof(int32_t))
         larger[self.place_count] = place
         self.places = larger
         self.place_count += 1
@@ -61,14 +56,14 @@ cdef bint reserve(Found* found, int64_t more) noexcept nogil:
     cdef void* larger
     if found.size + more > found.room:
         room = max(found.size + more, found.expected if found.expected > found.room else room)
-        larger = pyengine_resize(found.numbers, room * sizeof(int64_t))
+        larger = try_resize_sparse(found.numbers, room * sizeof(int64_t))
         if larger == NULL:
             found.no_memory = True
             return False
         found.numbers = <int64_t*> larger
         found.room = room
     if not found.keyless and found.key_room < found.room:
-        larger = realloc(found.keys, found.room * sizeof(PyObject*))
+        larger = try_resize(found.keys, found.room * sizeof(PyObject*))
         if larger == NULL:
             found.no_memory = True
             return False
@@ -81,7 +76,7 @@ cdef void note_raised(Found* found, PyObject* subscription) noexcept nogil:
     cdef int64_t room = max(16, 2 * found.raised_room)
     cdef void* larger
     if found.raised_size == found.raised_room:
-        larger = realloc(found.raised, room * sizeof(PyObject*))
+        larger = try_resize(found.raised, room * sizeof(PyObject*))
         if larger == NULL:
             found.no_memory = True
             return
@@ -194,8 +189,8 @@ cdef class Segment:
 
     cdef int note_tables(self) except -1:
         cdef int number
-        self.null_buckets = <int32_t*> zeros(self.table_count * sizeof(int32_t))
-        self.slots = <int32_t*> zeros(self.table_count * sizeof(int32_t))
+        self.null_buckets = <int32_t*> allocate_sparse_zeros(self.table_count * sizeof(int32_t))
+        self.slots = <int32_t*> allocate_sparse_zeros(self.table_count * sizeof(int32_t))
         for number in range(self.table_count):
             self.null_buckets[number] = self.tables[number].first + NULL_BUCKET
             self.slots[number] = self.tables[number].slot
@@ -588,10 +583,3 @@ cdef class Segment:
                 assert k >= its.count or [
                     number for number in range(self.table_count)
                     if self.tables[number].slot == interval.slot and self.tables[number].bounded]
-
-
-cdef void* zeros(size_t size) except NULL:
-    cdef void* block = pyengine_zeros(1, size if size else 1)
-    if block == NULL:
-        raise MemoryError()
-    return block

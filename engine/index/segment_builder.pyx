@@ -3,9 +3,10 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy, memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize
 from pyengine._engine.lowlevel.bits cimport count_bits
 from pyengine._engine.index.entry_order cimport clustered, positions_of
 from pyengine._engine.index.message_view cimport NUMERAL, WORD, Reading, point_of
@@ -43,7 +44,6 @@ from pyengine._engine.index.segment cimport (
     interval_of,
     rank,
     required_of,
-    zeros,
 )
 from pyengine._engine.index.partitions cimport (
     EXACT,
@@ -97,14 +97,14 @@ cdef class Builder:
         segment.errors_count = errors_count
         for it in subscriptions:
             leaves = max(leaves, it.program.leaf_count)
-        self.requirements = <int32_t*> zeros(leaves * sizeof(int32_t))
+        self.requirements = <int32_t*> allocate_sparse_zeros(leaves * sizeof(int32_t))
         self.part(subscriptions)
         segment.size = <int> len(self.owners)
         segment.lines = (segment.size + LINE - 1) // LINE
         segment.words = (segment.lines + 7) // 8
         segment.bucket_step = <int64_t> segment.lines * 8
         segment.line_step = 8
-        segment.whole = <uint64_t*> zeros(segment.lines * 64)
+        segment.whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         segment.is_small = segment.lines <= few_lines
         for it in subscriptions:
             segment.needs_gil |= it.program.needs_gil
@@ -121,8 +121,8 @@ cdef class Builder:
         cdef int32_t[MOST_BRANCHES + 1] bounds
         cdef int count, branch, entry = 0
         self.owners = []
-        self.firsts = <int32_t*> zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
-        self.stops = <int32_t*> zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
+        self.firsts = <int32_t*> allocate_sparse_zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
+        self.stops = <int32_t*> allocate_sparse_zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
         for it in subscriptions:
             count = self.branches_of(it, bounds)
             for branch in range(count):
@@ -190,30 +190,22 @@ cdef class Builder:
     cdef int table(self, int slot) except -2:
         cdef object known = self.table_of.get(slot)
         cdef Segment segment = self.segment
-        cdef Table* larger
         if known is not None:
             return known
-        larger = <Table*> realloc(segment.tables, (segment.table_count + 1) * sizeof(Table))
-        if larger == NULL:
-            raise MemoryError()
-        segment.tables = larger
-        memset(&larger[segment.table_count], 0, sizeof(Table))
-        larger[segment.table_count].slot = slot
+        segment.tables = <Table*> resize(segment.tables, (segment.table_count + 1) * sizeof(Table))
+        memset(&segment.tables[segment.table_count], 0, sizeof(Table))
+        segment.tables[segment.table_count].slot = slot
         self.table_of[slot] = segment.table_count
         segment.table_count += 1
         return segment.table_count - 1
 
     cdef bint add_need(self, int32_t entry, const Leaf* leaf, int slot, int stop) except -1:
-        cdef Need* larger
         cdef Need* need
         cdef Value number
         cdef int index
         if self.need_count == self.need_room:
             self.need_room = max(64, 2 * self.need_room)
-            larger = <Need*> realloc(self.needs, self.need_room * sizeof(Need))
-            if larger == NULL:
-                raise MemoryError()
-            self.needs = larger
+            self.needs = <Need*> resize(self.needs, self.need_room * sizeof(Need))
         need = &self.needs[self.need_count]
         need.entry = entry
         need.stop = stop
@@ -265,13 +257,9 @@ cdef class Builder:
         return True
 
     cdef int seat(self, Need* need, const Point* point) except -1:
-        cdef int64_t* larger
         if self.seat_count == self.seat_room:
             self.seat_room = max(64, 2 * self.seat_room)
-            larger = <int64_t*> realloc(self.seats, self.seat_room * sizeof(int64_t))
-            if larger == NULL:
-                raise MemoryError()
-            self.seats = larger
+            self.seats = <int64_t*> resize(self.seats, self.seat_room * sizeof(int64_t))
         if need.point_count == 0:
             need.point = <int32_t> self.seat_count
         self.seats[self.seat_count] = <int64_t> (point - self.segment.points)
@@ -285,8 +273,8 @@ cdef class Builder:
         cdef Point* seat
         cdef Reading reading
         cdef int64_t index, former = segment.point_room
-        cdef int64_t* moved = <int64_t*> zeros((former + 1) * sizeof(int64_t))
-        segment.points = <Point*> zeros(room * sizeof(Point))
+        cdef int64_t* moved = <int64_t*> allocate_sparse_zeros((former + 1) * sizeof(int64_t))
+        segment.points = <Point*> allocate_sparse_zeros(room * sizeof(Point))
         segment.point_room = room
         for index in range(former):
             if old[index].of:
@@ -351,13 +339,13 @@ cdef class Builder:
         places[order] = numpy.arange(size)
         cdef int64_t[::1] place_of = places
         segment.entries = [self.owners[number] for number in order.tolist()]
-        segment.subscriptions = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
-        segment.numbers = <int64_t*> zeros((size + 1) * sizeof(int64_t))
-        segment.keys = <PyObject**> zeros((size + 1) * sizeof(PyObject*))
-        segment.order = <int32_t*> zeros((size + 1) * sizeof(int32_t))
+        segment.subscriptions = <PyObject**> allocate_sparse_zeros((size + 1) * sizeof(PyObject*))
+        segment.numbers = <int64_t*> allocate_sparse_zeros((size + 1) * sizeof(int64_t))
+        segment.keys = <PyObject**> allocate_sparse_zeros((size + 1) * sizeof(PyObject*))
+        segment.order = <int32_t*> allocate_sparse_zeros((size + 1) * sizeof(int32_t))
         segment.required = segment.bits(128 * 8 * segment.lines)
         cdef int64_t[::1] hit_of = numpy.unique(numbers, return_inverse=True)[1].astype(numpy.int64)
-        cdef uint64_t* whole = <uint64_t*> zeros(segment.lines * 64)
+        cdef uint64_t* whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         segment.loose = segment.size
         segment.consecutive = size > 0 and numbers.max() - numbers.min() + 1 == segment.members
         place = 0
@@ -399,7 +387,7 @@ cdef class Builder:
             table_of[index] = self.needs[index].table
             entry_of[index] = self.needs[index].entry
         sequence = numpy.lexsort((entries_of, tables))
-        cdef Need* ordered = <Need*> zeros((kept + 1) * sizeof(Need))
+        cdef Need* ordered = <Need*> allocate_sparse_zeros((kept + 1) * sizeof(Need))
         for index in range(kept):
             ordered[index] = self.needs[sequence[index]]
         free(self.needs)
@@ -449,8 +437,8 @@ cdef class Builder:
             segment.buckets += table.buckets
         segment.passed = segment.bits(segment.buckets * segment.bucket_step)
         segment.open = segment.bits(segment.buckets * segment.bucket_step)
-        segment.lively = <uint64_t*> zeros(<size_t> segment.buckets * segment.words * 8)
-        segment.opens = <uint8_t*> zeros(segment.buckets)
+        segment.lively = <uint64_t*> allocate_sparse_zeros(<size_t> segment.buckets * segment.words * 8)
+        segment.opens = <uint8_t*> allocate_sparse_zeros(segment.buckets)
         segment.share_buckets()
         return 0
 
@@ -463,7 +451,7 @@ cdef class Builder:
         cdef int number, bucket, line, other, longest = 0
         cdef Point* point
         self.texts_of = {}
-        cdef uint64_t* asked = <uint64_t*> zeros(segment.table_count * cells * 8)
+        cdef uint64_t* asked = <uint64_t*> allocate_sparse_zeros(segment.table_count * cells * 8)
         cdef uint64_t* row
         cdef int64_t passing
         cdef uint64_t* required
@@ -496,7 +484,7 @@ cdef class Builder:
         free(asked)
         # The most refusing first. Points know their table by its number.
         order = sorted(range(segment.table_count), key=lambda place: (segment.tables[<int> place].passing, place))
-        cdef Table* sorted_tables = <Table*> zeros((segment.table_count + 1) * sizeof(Table))
+        cdef Table* sorted_tables = <Table*> allocate_sparse_zeros((segment.table_count + 1) * sizeof(Table))
         cdef int32_t[::1] place_of = numpy.empty(segment.table_count + 1, numpy.int32)
         for number, former in enumerate(order):
             sorted_tables[number] = segment.tables[<int> former]
@@ -544,9 +532,9 @@ cdef class Builder:
         cdef Intervals* its
         cdef Interval* interval
         segment.intervals = <Intervals*> segment.bits(segment.size * (sizeof(Intervals) // sizeof(uint64_t)))
-        segment.by_intervals = <uint64_t*> zeros(segment.lines * 64)
+        segment.by_intervals = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         memset(segment.by_intervals, 0xFF, segment.lines * 64)
-        segment.of_intervals = <uint64_t*> zeros(segment.lines * 64)
+        segment.of_intervals = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         memcpy(segment.of_intervals, segment.whole, segment.lines * 64)
         for index in range(self.need_count):
             need = &self.needs[index]
@@ -568,7 +556,7 @@ cdef class Builder:
             its.count = 0                                        # until they are there
             for k in range(SIDE_BY_SIDE):
                 its.first[k].low, its.first[k].high = INT64_MIN, INT64_MAX
-        segment.more_intervals = <Interval*> zeros(rest * sizeof(Interval))
+        segment.more_intervals = <Interval*> allocate_sparse_zeros(rest * sizeof(Interval))
         for index in range(self.need_count):
             need = &self.needs[index]
             if self.is_interval(need):

@@ -5,8 +5,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cython.view cimport array
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport free
 
+from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros, try_resize
 from pyengine._engine.index.append_segment cimport annex_of
 from pyengine._engine.columns.arrow cimport Columns, columns_of, refused_text
 from pyengine._engine.lowlevel.bits cimport lowest_bit
@@ -117,9 +118,7 @@ cdef class Subscriptions:
         it.key = key
         it.program = it.selector.program
         it.number = number
-        it.slots = <int*> malloc((len(it.program.names) + 1) * sizeof(int))
-        if it.slots == NULL:
-            raise MemoryError()
+        it.slots = <int*> allocate((len(it.program.names) + 1) * sizeof(int))
         for slot, name in enumerate(it.program.names):
             it.slots[slot] = self.slot_of.setdefault(name, len(self.slot_of))
         return it
@@ -382,11 +381,9 @@ cdef class Subscriptions:
         snapshot.idle = [None] * IDLE_PLACES
         snapshot.segment_count = <int> len(snapshot.living)
         snapshot.tail_count = <int> len(snapshot.tail)
-        snapshot.segments = <PyObject**> calloc(snapshot.segment_count + 1, sizeof(PyObject*))
-        snapshot.alive = <const uint64_t**> calloc(snapshot.segment_count + 1, sizeof(uint64_t*))
-        snapshot.asked = <PyObject**> calloc(snapshot.tail_count + 1, sizeof(PyObject*))
-        if snapshot.segments == NULL or snapshot.alive == NULL or snapshot.asked == NULL:
-            raise MemoryError()
+        snapshot.segments = <PyObject**> allocate_zeros(snapshot.segment_count + 1, sizeof(PyObject*))
+        snapshot.alive = <const uint64_t**> allocate_zeros(snapshot.segment_count + 1, sizeof(uint64_t*))
+        snapshot.asked = <PyObject**> allocate_zeros(snapshot.tail_count + 1, sizeof(PyObject*))
         for index in range(snapshot.segment_count):
             one = snapshot.living[index]
             one.seen = True
@@ -627,7 +624,7 @@ cdef object numbers_of(Search search):
     cdef array numbers
     if not size:
         return numpy.empty(0, numpy.int64)
-    fitting = realloc(search.found.numbers, size * sizeof(int64_t))
+    fitting = try_resize(search.found.numbers, size * sizeof(int64_t))
     if fitting != NULL:
         search.found.numbers = <int64_t*> fitting
         search.found.room = size

@@ -6,9 +6,10 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport PyUnicode_DecodeUTF8, PyUnicode_FromKindAndData
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint32_t, uint8_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
+from pyengine._engine.lowlevel.memory cimport try_allocate
 from pyengine._engine.java.numbers cimport (
     LONGEST_NUMBER, WIDEST_WHOLE, write_double, write_float, write_long, write_plain,
 )
@@ -49,7 +50,7 @@ class Char(str):
 # ---- memory of one evaluation
 
 cdef void* take_scratch(Scratch* scratch, size_t size) noexcept nogil:
-    cdef void** block = <void**>malloc(sizeof(void*) + size)
+    cdef void** block = <void**>try_allocate(sizeof(void*) + size)
     if block is NULL:
         scratch.problem = NO_MEMORY
         return NULL

@@ -5,9 +5,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.unicode cimport PyUnicode_AsUTF8String
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport realloc
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.java.arithmetic cimport negate
 from pyengine._engine.message.header cimport fresh_header, header_code
 from pyengine._engine.selector.leaf_compiler cimport lay_leaves
@@ -49,20 +49,13 @@ cdef class Lowering:
         cdef Program program = self.program
         cdef Node* node
         cdef const Node* child
-        cdef void* grown
         cdef int i
         if program.size == self.node_room:
             self.node_room = max(16, 2 * self.node_room)
-            grown = realloc(program.nodes, self.node_room * sizeof(Node))
-            if grown is NULL:
-                raise MemoryError()
-            program.nodes = <Node*>grown
+            program.nodes = <Node*>resize(program.nodes, self.node_room * sizeof(Node))
         if self.child_count + len(below) > self.child_room:
             self.child_room = max(16, 2 * self.child_room + <int>len(below))
-            grown = realloc(program.children, self.child_room * sizeof(int32_t))
-            if grown is NULL:
-                raise MemoryError()
-            program.children = <int32_t*>grown
+            program.children = <int32_t*>resize(program.children, self.child_room * sizeof(int32_t))
         node = &program.nodes[program.size]
         memset(node, 0, sizeof(Node))
         node.operation = <uint8_t>operation

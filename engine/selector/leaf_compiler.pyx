@@ -3,9 +3,9 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, uint8_t, uint32_t
-from libc.stdlib cimport realloc
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.selector.constant_bounds cimport narrow_keys
 from pyengine._engine.selector.like cimport Pattern
 from pyengine._engine.selector.program cimport (
@@ -28,13 +28,9 @@ cdef class Leaves:
         """Prepend a leaf; until ``finish`` indexes count from the last leaf."""
         cdef Program program = self.program
         cdef Leaf* leaf
-        cdef void* grown
         if program.leaf_count == self.leaf_room:
             self.leaf_room = max(8, 2 * self.leaf_room)
-            grown = realloc(program.leaves, self.leaf_room * sizeof(Leaf))
-            if grown is NULL:
-                raise MemoryError()
-            program.leaves = <Leaf*>grown
+            program.leaves = <Leaf*>resize(program.leaves, self.leaf_room * sizeof(Leaf))
         leaf = &program.leaves[program.leaf_count]
         memset(leaf, 0, sizeof(Leaf))
         leaf.next[<int>TRUE] = on_true

@@ -2,9 +2,10 @@
 """See like.pxd."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memchr, memcmp, memset
 
+from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros, try_allocate
 from pyengine._engine.java.value cimport LATIN1, NULL_VALUE, UCS2, UTF8, Value, read_value
 
 
@@ -184,7 +185,7 @@ cdef uint32_t find(const Pattern* pattern, const Segment* segment, Points* point
         return find_exact(segment, points, left)
     if segment.words <= 16:
         return find_long(pattern, segment, points, left, few)
-    state = <uint64_t*>malloc(segment.words * sizeof(uint64_t))
+    state = <uint64_t*>try_allocate(segment.words * sizeof(uint64_t))
     if state is NULL:
         return find_slowly(segment, points, left)
     read = find_long(pattern, segment, points, left, state)
@@ -348,9 +349,7 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
         if point >= 0:
             distinct.add(element)
     parts.append(part)
-    compiled = <Pattern*>calloc(1, sizeof(Pattern))
-    if compiled is NULL:
-        raise MemoryError()
+    compiled = <Pattern*>allocate_zeros(1, sizeof(Pattern))
     try:
         compiled.open_start = len(parts) > 1 and not parts[0]
         compiled.open_end = len(parts) > 1 and not parts[len(parts) - 1]
@@ -363,10 +362,8 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
         while compiled.first_high and <int64_t>points[compiled.first_high - 1] > 255:
             compiled.first_high -= 1
         compiled.high_count = <int>len(points) - compiled.first_high
-        compiled.high = <uint32_t*>malloc(max(1, compiled.high_count) * sizeof(uint32_t))
-        compiled.segments = <Segment*>calloc(max(1, len(parts)), sizeof(Segment))
-        if compiled.high is NULL or compiled.segments is NULL:
-            raise MemoryError()
+        compiled.high = <uint32_t*>allocate(max(1, compiled.high_count) * sizeof(uint32_t))
+        compiled.segments = <Segment*>allocate_zeros(max(1, len(parts)), sizeof(Segment))
         classes = {}
         for i in range(compiled.high_count):
             compiled.high[i] = points[compiled.first_high + i]
@@ -381,14 +378,12 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
             segment.count = <int>len(part)
             segment.words = max(1, (segment.count + 63) // 64)
             compiled.least += segment.count
-            segment.elements = <uint32_t*>malloc(max(1, segment.count) * sizeof(uint32_t))
-            segment.bytes = <uint8_t*>malloc(max(1, segment.count))
+            segment.elements = <uint32_t*>allocate(max(1, segment.count) * sizeof(uint32_t))
+            segment.bytes = <uint8_t*>allocate(max(1, segment.count))
             if segment.words > 1 and -1 not in part:
-                segment.borders = <int*>malloc(segment.count * sizeof(int))
+                segment.borders = <int*>allocate(segment.count * sizeof(int))
             else:
-                segment.masks = <uint64_t*>calloc(<size_t>compiled.classes * segment.words, sizeof(uint64_t))
-            if segment.elements is NULL or segment.bytes is NULL or segment.masks is NULL and segment.borders is NULL:
-                raise MemoryError()
+                segment.masks = <uint64_t*>allocate_zeros(<size_t>compiled.classes * segment.words, sizeof(uint64_t))
             for k in range(segment.count):
                 point = part[k]
                 segment.elements[k] = <uint32_t>ANY_ONE if point < 0 else <uint32_t>point

@@ -4,6 +4,10 @@
 from cpython.object cimport PyObject
 from libc.stdlib cimport calloc, free
 
+from libc.stdlib cimport free
+from libc.string cimport memset
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
+from pyengine._engine.selector.interpreter cimport match_node, rest_truth, truth_of
 from pyengine._engine.selector.like cimport free_pattern
 from pyengine._engine.java.value cimport (
     BOOLEAN_AGAINST_TEXT,
@@ -81,9 +85,7 @@ cdef class Program:
 
     cdef void* take(self, size_t size) except NULL:
         """Zeroed memory that lives as long as the program."""
-        cdef void** block = <void**>calloc(1, sizeof(void*) + size)
-        if block is NULL:
-            raise MemoryError()
+        cdef void** block = <void**>allocate_zeros(1, sizeof(void*) + size)
         block[0] = self.blocks
         self.blocks = block
         return block + 1

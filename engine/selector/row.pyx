@@ -5,9 +5,10 @@ from cpython.dict cimport PyDict_CheckExact
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.stdint cimport int8_t, int32_t, int64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
 from pyengine._engine.message.header cimport NO_HEADER, PRIORITY
 from pyengine._engine.lowlevel.dict_entries cimport pyengine_entry, pyengine_fetch
 from pyengine._engine.message.message cimport Message, place_of, slot_value
@@ -104,9 +105,7 @@ cdef int begin_slots(Slots* slots, int count) except -1:
         memset(slots.held, 0, count * sizeof(PyObject*))
         memset(slots.read, 0, count)
         return 0
-    block = <char*>calloc(count, sizeof(Value) + sizeof(PyObject*) + 1)
-    if block is NULL:
-        raise MemoryError()
+    block = <char*>allocate_zeros(count, sizeof(Value) + sizeof(PyObject*) + 1)
     slots.values = <Value*>block
     slots.held = <PyObject**>(block + count * sizeof(Value))
     slots.read = block + count * (sizeof(Value) + sizeof(PyObject*))

@@ -2,8 +2,10 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
+
+from pyengine._engine.lowlevel.memory cimport resize
 
 from pyengine._engine.matching.selector import Selector
 from pyengine.errors import SnapshotError
@@ -54,15 +56,9 @@ cdef class SharedValues:
         return known
 
     cdef int widen(self, int64_t room) except -1:
-        cdef int32_t* handle = <int32_t*> realloc(self.handle, room * sizeof(int32_t))
-        if handle == NULL:
-            raise MemoryError()
-        self.handle = handle
-        cdef int64_t* turn = <int64_t*> realloc(self.turn, room * sizeof(int64_t))
-        if turn == NULL:
-            raise MemoryError()
-        self.turn = turn
-        memset(turn + self.room, 0, (room - self.room) * sizeof(int64_t))
+        self.handle = <int32_t*> resize(self.handle, room * sizeof(int32_t))
+        self.turn = <int64_t*> resize(self.turn, room * sizeof(int64_t))
+        memset(self.turn + self.room, 0, (room - self.room) * sizeof(int64_t))
         self.room = room
         return 0
 
@@ -107,14 +103,10 @@ cdef class Writer:
         raise TypeError("a Writer cannot be pickled")
 
     cdef int reserve(self, int64_t more) except -1:
-        cdef unsigned char* larger
         cdef int64_t room
         if self.size + more > self.room:
             room = max(256, 2 * self.room, self.size + more)
-            larger = <unsigned char*> realloc(self.at, room)
-            if larger == NULL:
-                raise MemoryError()
-            self.at = larger
+            self.at = <unsigned char*> resize(self.at, room)
             self.room = room
         return 0
 

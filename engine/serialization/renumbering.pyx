@@ -1,16 +1,16 @@
 """New numbers for old ones; see renumbering.pxd."""
 
 from libc.stdint cimport int32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
+
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
 
 
 cdef class Numbering:
     """Internal to snapshots; see renumbering.pxd."""
 
     def __cinit__(self, int32_t size):
-        self.at = <int32_t*> calloc(size + 1, sizeof(int32_t))      # new number + 1
-        if self.at == NULL:
-            raise MemoryError()
+        self.at = <int32_t*> allocate_zeros(size + 1, sizeof(int32_t))      # new number + 1
         self.size = size
 
     def __dealloc__(self):

@@ -4,7 +4,9 @@
 from cython cimport final
 
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
+
+from pyengine._engine.lowlevel.memory cimport resize
 
 from pyengine.errors import InvalidMessageError
 
@@ -36,9 +38,7 @@ cdef class Agenda:
             return 0
         if self.size == self.room:
             larger = 2 * self.room if self.room else 64
-            grown = <Due*> realloc(self.heap, larger * sizeof(Due))
-            if grown == NULL:
-                raise MemoryError()
+            grown = <Due*> resize(self.heap, larger * sizeof(Due))
             self.heap, self.room = grown, larger
         self.size += 1
         while place > 0:

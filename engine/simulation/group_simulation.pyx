@@ -3,8 +3,9 @@
 import numpy as np
 
 from libc.stdint cimport INT32_MAX, int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 
+from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.simulation.event_queue cimport NEVER, Agenda, Due, nanoseconds, time_after, work_factor
 from pyengine._engine.rocketmq.client.consume_concurrently cimport (
     EXPIRED_LEVEL,
@@ -49,13 +50,6 @@ cdef int64_t IDLE_LOOK = 1_000 * <int64_t> MILLISECOND
 cdef int64_t SHORTEST_IDLE = 60_000 * <int64_t> MILLISECOND    # the shortest consumeTimeout
 
 
-cdef void* grown(void* memory, int64_t size) except NULL:
-    cdef void* larger = realloc(memory, size)
-    if larger == NULL:
-        raise MemoryError()
-    return larger
-
-
 cdef class Line:
     """A message queue at the broker."""
 
@@ -74,8 +68,8 @@ cdef class Line:
     cdef int append(self, int64_t row) except -1:
         if self.size == self.room:
             self.room = max(64, 2 * self.room)
-            self.rows = <int64_t*> grown(self.rows, self.room * sizeof(int64_t))
-            self.begun = <int64_t*> grown(self.begun, self.room * sizeof(int64_t))
+            self.rows = <int64_t*> resize(self.rows, self.room * sizeof(int64_t))
+            self.begun = <int64_t*> resize(self.begun, self.room * sizeof(int64_t))
         self.rows[self.size] = row
         self.begun[self.size] = -1
         self.size += 1
@@ -414,7 +408,7 @@ cdef class PullRun:
         cdef int32_t number
         if self.batch_free < 0:
             number = self.batch_room
-            self.batches = <Batch*> grown(self.batches, 2 * (number + 32) * sizeof(Batch))
+            self.batches = <Batch*> resize(self.batches, 2 * (number + 32) * sizeof(Batch))
             self.batch_room = 2 * (number + 32)
             while number < self.batch_room:
                 self.free_batch(number)

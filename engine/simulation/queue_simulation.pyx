@@ -5,8 +5,9 @@ import numpy as np
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 
+from pyengine._engine.lowlevel.memory cimport allocate, resize
 from pyengine._engine.simulation.event_queue cimport NEVER, Agenda, Due, nanoseconds, time_after, work_factor
 from pyengine._engine.activemq.queue.message_slots cimport Message
 from pyengine._engine.activemq.queue.rounds cimport Handout
@@ -16,13 +17,6 @@ from pyengine.errors import IllegalStateError, InvalidMessageError
 
 cdef enum:
     MILLISECOND = 1_000_000
-
-
-cdef void* grown(void* memory, int64_t size) except NULL:
-    cdef void* larger = realloc(memory, size)
-    if larger == NULL:
-        raise MemoryError()
-    return larger
 
 
 cdef class RowMask:
@@ -108,8 +102,8 @@ cdef class QueueRun:
         self.ended = &wide[0]
         narrow = self.deliveries
         self.times = &narrow[0]
-        self.after = <int64_t*> grown(NULL, self.rows * sizeof(int64_t))
-        self.message = <int32_t*> grown(NULL, self.rows * sizeof(int32_t))
+        self.after = <int64_t*> allocate(self.rows * sizeof(int64_t))
+        self.message = <int32_t*> allocate(self.rows * sizeof(int32_t))
         for row in range(self.rows):
             self.message[row] = -1
 
@@ -156,7 +150,7 @@ cdef class QueueRun:
             self.ask(self.queue.consumers.at[slot].predicate, mask)
         if self.client_count == self.client_room:
             self.client_room = max(8, 2 * self.client_room)
-            self.clients = <Client*> grown(self.clients, self.client_room * sizeof(Client))
+            self.clients = <Client*> resize(self.clients, self.client_room * sizeof(Client))
         number = self.client_count
         self.client_count += 1
         it = &self.clients[number]
@@ -169,7 +163,7 @@ cdef class QueueRun:
         it.busy = 0
         it.dead = False
         if slot >= self.slot_room:
-            self.client_of = <int32_t*> grown(self.client_of, 2 * (slot + 8) * sizeof(int32_t))
+            self.client_of = <int32_t*> resize(self.client_of, 2 * (slot + 8) * sizeof(int32_t))
             self.slot_room = 2 * (slot + 8)
         self.client_of[slot] = number
         self.by_consumer[consumer] = number
@@ -185,7 +179,7 @@ cdef class QueueRun:
             if self.masks[index].predicate == predicate:
                 self.masks[index].at = mask.at
                 return 0
-        self.masks = <MaskBit*> grown(self.masks, (self.mask_count + 1) * sizeof(MaskBit))
+        self.masks = <MaskBit*> resize(self.masks, (self.mask_count + 1) * sizeof(MaskBit))
         self.masks[self.mask_count].predicate = predicate
         self.masks[self.mask_count].at = mask.at
         self.mask_count += 1

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyengine._engine.rocketmq.client.tags import parse_tags
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import ConfigurationError, NullArgumentError
 from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData, plain_text
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class MessageSelector:

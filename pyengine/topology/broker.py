@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.destinations import Destination
 from pyengine.topology import activemq_xml, broker_toml
 from pyengine.topology.checked import Checked, check_arguments
@@ -24,6 +24,7 @@ from pyengine.topology.policy import (
 )
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True)
 class BrokerConfiguration(Checked):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.destinations import parse_destination
 from pyengine.topology.checked import Checked, Properties, check_selector, refuse_if
 from pyengine.topology.limits import (
@@ -30,6 +30,7 @@ TOPIC = "topic://"  # before the name of a destination that is a topic
 _COLUMN = "name a column"
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class Steps(Checked):
@@ -63,6 +64,7 @@ class Steps(Checked):
         return found
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class TimeColumn(Checked):
@@ -89,6 +91,7 @@ class TimeColumn(Checked):
         return (self.column, self.plus_minutes) if self.plus_minutes else (self.column,)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class Source(Checked):
@@ -157,6 +160,7 @@ class Source(Checked):
         return tuple(dict.fromkeys(name for name in names if name))
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class DestinationEntry(Checked):
@@ -173,6 +177,7 @@ class DestinationEntry(Checked):
         object.__setattr__(self, "name", found.name if found.kind == "queue" else str(found))
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class Consumer(Properties):

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
 from pyengine.topology import reading, writing
 from pyengine.topology.checked import Checked, check, check_arguments, refuse_if
@@ -30,6 +30,7 @@ from pyengine.topology.policy import (
 )
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True)
 class Topology(Checked):

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.matching.selector import Selector
 from pyengine._engine.message.envelope import SMALLEST_SIZE
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.destinations import Destination, DestinationMap, entry_pattern
 from pyengine.durations import Milliseconds
 from pyengine.errors import ConfigurationError, SelectorEvaluationError
@@ -33,6 +33,7 @@ CLIENT_TOPIC_PREFETCH = 32_767
 CLIENT_DURABLE_PREFETCHES = (100, 1000)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbstractDeadLetterStrategy(Properties):
@@ -50,6 +51,7 @@ class AbstractDeadLetterStrategy(Properties):
     max_audit_depth: int = 2048
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedDeadLetterStrategy(AbstractDeadLetterStrategy):
@@ -64,6 +66,7 @@ class SharedDeadLetterStrategy(AbstractDeadLetterStrategy):
         )
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndividualDeadLetterStrategy(AbstractDeadLetterStrategy):
@@ -78,6 +81,7 @@ class IndividualDeadLetterStrategy(AbstractDeadLetterStrategy):
     destination_per_durable_subscriber: bool = False
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscardingDeadLetterStrategy(AbstractDeadLetterStrategy):
@@ -88,6 +92,7 @@ DeadLetterStrategy: TypeAlias = SharedDeadLetterStrategy | IndividualDeadLetterS
 DEFAULT_DEAD_LETTER_STRATEGY = SharedDeadLetterStrategy()
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class ConstantPendingMessageLimitStrategy(Properties):
@@ -96,6 +101,7 @@ class ConstantPendingMessageLimitStrategy(Properties):
     limit: int = -1
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class PrefetchRatePendingMessageLimitStrategy(Checked):
@@ -107,6 +113,7 @@ class PrefetchRatePendingMessageLimitStrategy(Checked):
 PendingMessageLimitStrategy: TypeAlias = ConstantPendingMessageLimitStrategy | PrefetchRatePendingMessageLimitStrategy
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class OldestMessageEvictionStrategy(Properties):
@@ -115,6 +122,7 @@ class OldestMessageEvictionStrategy(Properties):
     evict_expired_messages_high_watermark: int = 1000
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class OldestMessageWithLowestPriorityEvictionStrategy(Properties):
@@ -123,6 +131,7 @@ class OldestMessageWithLowestPriorityEvictionStrategy(Properties):
     evict_expired_messages_high_watermark: int = 1000
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class UniquePropertyMessageEvictionStrategy(Properties):
@@ -153,6 +162,7 @@ MessageEvictionStrategy: TypeAlias = (
 )
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AbortSlowConsumerStrategy(Properties):
@@ -168,6 +178,7 @@ class AbortSlowConsumerStrategy(Properties):
     ignore_network_consumers: bool = True
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AbortSlowAckConsumerStrategy(AbortSlowConsumerStrategy):
@@ -185,6 +196,7 @@ class AbortSlowAckConsumerStrategy(AbortSlowConsumerStrategy):
 SlowConsumerStrategy: TypeAlias = AbortSlowConsumerStrategy | AbortSlowAckConsumerStrategy
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class FixedCountSubscriptionRecoveryPolicy(Properties):
@@ -193,6 +205,7 @@ class FixedCountSubscriptionRecoveryPolicy(Properties):
     maximum_size: int = 100
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class FixedSizedSubscriptionRecoveryPolicy(Properties):
@@ -201,12 +214,14 @@ class FixedSizedSubscriptionRecoveryPolicy(Properties):
     maximum_size: int = 65_536
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class LastImageSubscriptionRecoveryPolicy:
     """A retroactive consumer gets the last message."""
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class TimedSubscriptionRecoveryPolicy(Properties):
@@ -226,6 +241,7 @@ class MessageQuery(Protocol):
         """False drops a message that is sent."""
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class QueryBasedSubscriptionRecoveryPolicy(Checked):
@@ -234,6 +250,7 @@ class QueryBasedSubscriptionRecoveryPolicy(Checked):
     query: MessageQuery
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class NoSubscriptionRecoveryPolicy:
@@ -253,6 +270,7 @@ DispatchPolicyName = Literal[
 ]
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class Policy(Properties):
@@ -345,6 +363,7 @@ class Policy(Properties):
                 return kind, 0
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True)
 class PolicyMap(Checked):
@@ -373,6 +392,7 @@ class PolicyMap(Checked):
         return DestinationMap({entry_pattern(policy.destination): policy for policy in self.entries})
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class FilteredDestination(Checked):
@@ -387,6 +407,7 @@ class FilteredDestination(Checked):
         check_selector(self)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class VirtualTopic(Checked):
@@ -410,6 +431,7 @@ class VirtualTopic(Checked):
 DEFAULT_VIRTUAL_TOPIC = VirtualTopic("VirtualTopic.>")
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class CompositeQueue(Checked):
@@ -430,6 +452,7 @@ class CompositeQueue(Checked):
                 refuse_if(f"{kind}.forward_to[{place}]", target, destination_problem(target))
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class CompositeTopic(CompositeQueue):
@@ -439,6 +462,7 @@ class CompositeTopic(CompositeQueue):
 VirtualDestination: TypeAlias = VirtualTopic | CompositeQueue | CompositeTopic
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True)
 class RedeliveryPlugin(Checked):
@@ -469,6 +493,7 @@ class RedeliveryPlugin(Checked):
         return DestinationMap({entry_pattern(name): policy for name, policy in self.policies})
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True)
 class DiscardingPlugin(Checked):

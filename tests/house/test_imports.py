@@ -29,7 +29,7 @@ FACADE = sorted(path for path in (ROOT / "pyengine").rglob("*.py") if "_engine" 
 # Wing of engine/ -> wings that its rooms may import, cimport or include.
 WINGS: dict[str, set[str]] = {
     "lowlevel": set(),
-    "java": set(),
+    "java": {"lowlevel"},
     "message": {"java"},
     "selector": {"lowlevel", "java", "message"},
     "columns": {"lowlevel", "java", "message", "selector"},
@@ -55,6 +55,7 @@ WINGS: dict[str, set[str]] = {
     "rocketmq.broker": {"lowlevel", "java", "rocketmq.commands"},
     "wire": {"java"},
     "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker", "rocketmq.commands"},
+    "simulation": {"lowlevel", "activemq.queue", "rocketmq.client", "rocketmq.broker", "rocketmq.commands"},
 }
 
 # What a room may import besides rooms. numpy is its C interface; errors, attributes, durations and visible, which say

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 
 ANY_ELEMENT = "*"
 ANY_REST = ">"
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class Destination:

@@ -3,9 +3,10 @@
 import numpy as np
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, qsort, realloc
+from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize
 from pyengine._engine.activemq.queue.group_map cimport GroupMap
 from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, IN_FLIGHT, NOWHERE, STORED, WAITING, Message
 from pyengine._engine.activemq.queue.hold_reasons cimport reason_of
@@ -49,6 +50,7 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
             queue.accept(message)
         elif queue.pass_through(message, now, prompt):
             if lines is None:
+                queue.reserve_out()
                 queue.emit(queue.pending.at[message].consumer, message)
             else:
                 lines.deliver(row, queue.consumers.at[queue.pending.at[message].consumer].id)
@@ -190,9 +192,7 @@ cdef class Numbers:
 
     def __cinit__(self, int64_t codes):
         cdef int64_t code
-        self.at = <int32_t*> calloc(codes + 1, sizeof(int32_t))
-        if self.at == NULL:
-            raise MemoryError()
+        self.at = <int32_t*> allocate_zeros(codes + 1, sizeof(int32_t))
         for code in range(codes):
             self.at[code] = -1
 
@@ -221,12 +221,10 @@ cdef class Lines:
     def __cinit__(self, int64_t rows, int64_t codes):
         cdef int64_t code
         self.numbers = {}
-        self.seen = <char*> calloc(rows + 1, 1)
-        self.groups = <int32_t*> calloc(rows + 1, sizeof(int32_t))
-        self.handles = <int32_t*> calloc(codes + 1, sizeof(int32_t))
-        self.run_of = <int32_t*> calloc(codes + 1, sizeof(int32_t))
-        if self.seen == NULL or self.groups == NULL or self.handles == NULL or self.run_of == NULL:
-            raise MemoryError()
+        self.seen = <char*> allocate_zeros(rows + 1, 1)
+        self.groups = <int32_t*> allocate_zeros(rows + 1, sizeof(int32_t))
+        self.handles = <int32_t*> allocate_zeros(codes + 1, sizeof(int32_t))
+        self.run_of = <int32_t*> allocate_zeros(codes + 1, sizeof(int32_t))
         for code in range(codes):
             self.run_of[code] = -1
 
@@ -238,13 +236,9 @@ cdef class Lines:
         free(self.run_of)
 
     cdef Line* add(self, int32_t run, int64_t row) except NULL:
-        cdef Line* larger
         cdef Line* line
         if self.size == self.room:
-            larger = <Line*> realloc(self.at, max(1024, 2 * self.room) * sizeof(Line))
-            if larger == NULL:
-                raise MemoryError()
-            self.at = larger
+            self.at = <Line*> resize(self.at, max(1024, 2 * self.room) * sizeof(Line))
             self.room = max(1024, 2 * self.room)
         line = &self.at[self.size]
         self.size += 1

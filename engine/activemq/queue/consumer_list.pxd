@@ -66,6 +66,10 @@ cdef enum:
     NO_CLASS = -2    # target of a class that no message has
 
 
+# Of names with numbers 0, 1, ..., those whose number is held go into ``kept`` with a new one. Old number -> new or -1.
+cdef int32_t* kept_numbers(dict names, set held, dict kept) except NULL
+
+
 cdef class ConsumerList:
     cdef readonly bint use_consumer_priority
     cdef readonly bint use_prefetch_extension
@@ -73,7 +77,8 @@ cdef class ConsumerList:
     cdef GroupMap groups
     cdef Consumer* at            # slot -> consumer
     cdef int32_t slots           # in use or free
-    cdef list vacant
+    cdef int32_t* vacant         # slots of consumers that left; there is room for all
+    cdef int32_t vacant_count
     cdef dict slot_of            # id -> slot
     cdef int64_t next_id
     cdef int32_t* order
@@ -96,15 +101,14 @@ cdef class ConsumerList:
     cdef int32_t class_count
     cdef int32_t class_room
     cdef list vacant_classes     # with target NO_CLASS
-    cdef dict class_of           # (bits, target) -> class
+    cdef dict class_of           # (bits, target) -> class; None until it is noted again
     cdef uint64_t recent_bits[256]     # single-word classes without a target, by hash
     cdef int32_t recent_class[256]
     cdef dict targets            # name -> number
 
-    cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1
     cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1   # a slot and the next id
-    cdef int leave(self, int32_t slot) except -1
-    cdef int renew(self) except -1                              # all join again; none has left before
+    cdef int leave(self, int32_t slot, object id) except -1     # takes no memory
+    cdef int renew(self) except -1                              # all join again, empty-handed; nobody has ever left
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1
     cdef int32_t append_predicate(self) except -1
     cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1

@@ -1,20 +1,28 @@
 """The consumer list of a queue: order, credit, exclusive election, predicates (spec activemq 2.3-2.5)."""
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove, memset
 
+from pyengine._engine.lowlevel.memory cimport allocate, resize, resize_zeros
 from pyengine._engine.lowlevel.linked_list cimport start_chain
 from pyengine._engine.activemq.queue.group_map cimport GroupMap, Moment
 from pyengine._engine.matching.consumer_filter cimport volatile_headers
 
 
-cdef void* larger(void* items, int64_t old, int64_t new) except NULL:
-    cdef char* grown = <char*> realloc(items, new)
-    if grown == NULL:
-        raise MemoryError()
-    memset(grown + old, 0, new - old)
-    return grown
+cdef int32_t* kept_numbers(dict names, set held, dict kept) except NULL:
+    # All at once: no memory may be wanted between the first number that is changed and the last.
+    cdef int32_t* moved = <int32_t*> allocate(<int64_t> len(names) * sizeof(int32_t))
+    try:
+        for name, number in names.items():
+            moved[<int64_t> number] = -1
+            if number in held:
+                kept[name] = len(kept)
+                moved[<int64_t> number] = <int32_t> len(kept) - 1
+    except BaseException:
+        free(moved)
+        raise
+    return moved
 
 
 cdef class ConsumerList:
@@ -26,7 +34,6 @@ cdef class ConsumerList:
         self.use_consumer_priority = use_consumer_priority
         self.use_prefetch_extension = use_prefetch_extension
         self.all_exclusive = all_exclusive
-        self.vacant = []
         self.slot_of = {}
         self.questions = []
         self.class_of = {}
@@ -36,7 +43,7 @@ cdef class ConsumerList:
         self.sorted = True
         memset(self.recent_class, 0xFF, sizeof(self.recent_class))
         self.word_count = 1
-        self.open_words = <uint64_t*> larger(NULL, 0, sizeof(uint64_t))
+        self.open_words = <uint64_t*> resize_zeros(NULL, 0, sizeof(uint64_t))
         self.slowed = []
         self.predicate_for(None, -1)
         self.predicates[0].users = 1
@@ -50,6 +57,7 @@ cdef class ConsumerList:
             free(self.at[index].walks)
         free(self.at)
         free(self.order)
+        free(self.vacant)
         free(self.predicates)
         free(self.open_words)
 
@@ -67,29 +75,30 @@ cdef class ConsumerList:
         return index
 
     cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1:
+        cdef tuple question = (selector, connection)
         self.predicates[predicate].changing = volatile_headers(selector)
         self.predicates[predicate].connection = connection
-        self.questions[predicate] = (selector, connection)
+        self.questions[predicate] = question
         self.changing |= self.predicates[predicate].changing
         return 0
 
     cdef int32_t append_predicate(self) except -1:
         cdef int32_t index = self.predicate_count
         cdef int64_t before = index * <int64_t> sizeof(Predicate)
-        self.predicates = <Predicate*> larger(self.predicates, before, before + sizeof(Predicate))
+        self.predicates = <Predicate*> resize_zeros(self.predicates, before, before + sizeof(Predicate))
         self.predicates[index].connection = -1
-        self.questions.append(None)
         if index >= self.word_count * 64:
             self.widen(self.word_count + 1)
+        self.questions.append(None)
         self.predicate_count = index + 1
         return index
 
     cdef int widen(self, int32_t words) except -1:
         cdef int32_t index
         cdef int64_t old = self.word_count * sizeof(uint64_t), new = words * sizeof(uint64_t)
-        self.open_words = <uint64_t*> larger(self.open_words, old, new)
+        self.open_words = <uint64_t*> resize_zeros(self.open_words, old, new)
         for index in range(self.class_count):
-            self.classes[index].words = <uint64_t*> larger(self.classes[index].words, old, new)
+            self.classes[index].words = <uint64_t*> resize_zeros(self.classes[index].words, old, new)
         self.word_count = words
         return 0
 
@@ -102,15 +111,17 @@ cdef class ConsumerList:
             self.changing |= self.predicates[index].changing
         for index in range(self.class_count):
             self.classes[index].words[predicate >> 6] &= ~(<uint64_t> 1 << (predicate & 63))
-        return self.note_classes()
+        self.class_of = None
+        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        return 0
 
     cdef int note_classes(self) except -1:
         cdef int32_t index
-        self.class_of = {}
-        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        cdef dict class_of = {}
         for index in range(self.class_count):
             if self.classes[index].target != NO_CLASS:
-                self.class_of.setdefault((self.bits_of(index), self.classes[index].target), index)
+                class_of.setdefault((self.bits_of(index), self.classes[index].target), index)
+        self.class_of = class_of
         return 0
 
     cdef int free_classes(self, const uint8_t* held) except -1:
@@ -119,40 +130,46 @@ cdef class ConsumerList:
         for index in vacant:
             self.classes[index].target = NO_CLASS
             self.classes[index].target_slot = -1
-        self.vacant_classes = vacant
         if len(vacant) == self.class_count:
             for index in range(self.class_count):
                 free(self.classes[index].words)
             free(self.classes)
             self.classes = NULL
             self.class_count = self.class_room = 0
-            self.vacant_classes = []
-        return self.note_classes()
+            vacant.clear()
+        self.vacant_classes = vacant
+        self.class_of = None
+        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        return 0
 
     cdef int forget_targets(self) except -1:
         cdef int32_t index
         cdef set held = {self.at[index].target for index in range(self.slots) if self.at[index].live}
-        cdef dict moved = {}, targets = {}
         held.update([self.classes[index].target for index in range(self.class_count)])
-        for name, number in self.targets.items():
-            if number in held:
-                moved[number] = len(targets)
-                targets[name] = len(targets)
+        cdef dict targets = {}
+        cdef int32_t* moved = kept_numbers(self.targets, held, targets)
         self.targets = targets
         for index in range(self.slots):
-            self.at[index].target = moved.get(self.at[index].target, -1)
+            if self.at[index].target >= 0:
+                self.at[index].target = moved[self.at[index].target]
         for index in range(self.class_count):
             if self.classes[index].target >= 0:
                 self.classes[index].target = moved[self.classes[index].target]
-        return self.note_classes()
+        free(moved)
+        self.class_of = None
+        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        return 0
 
     cdef object bits_of(self, int32_t match):
         return int.from_bytes((<char*> self.classes[match].words)[:self.word_count * 8], "little")
 
     cdef int32_t class_for(self, object bits, int32_t target) except -1:
-        cdef object known = self.class_of.get((bits, target))
+        cdef object known
         cdef int32_t index, slot, room
         cdef bytes raw
+        if self.class_of is None:
+            self.note_classes()
+        known = self.class_of.get((bits, target))
         if known is not None:
             return known
         raw = bits.to_bytes(self.word_count * 8, "little")
@@ -162,10 +179,10 @@ cdef class ConsumerList:
             index = self.class_count
             if index == self.class_room:
                 room = 16 if index == 0 else 2 * index
-                self.classes = <MatchClass*> larger(
+                self.classes = <MatchClass*> resize_zeros(
                     self.classes, index * <int64_t> sizeof(MatchClass), room * <int64_t> sizeof(MatchClass))
                 self.class_room = room
-            self.classes[index].words = <uint64_t*> larger(NULL, 0, self.word_count * sizeof(uint64_t))
+            self.classes[index].words = <uint64_t*> resize_zeros(NULL, 0, self.word_count * sizeof(uint64_t))
             self.class_count = index + 1
         memcpy(self.classes[index].words, <char*> raw, self.word_count * 8)
         self.classes[index].target = target
@@ -194,28 +211,25 @@ cdef class ConsumerList:
     cdef int32_t target_number(self, object name) except -1:
         return self.targets.setdefault(name, len(self.targets))
 
-    cdef int32_t join(self, object selector, int32_t connection, bint no_local) except -1:
-        return self.settle_in(self.predicate_for(selector, connection if no_local else -1), connection)
-
     cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1:
         cdef int32_t slot
         cdef int64_t before = self.slots
-        cdef int32_t* order
-        if self.vacant:
-            slot = self.vacant.pop()
-        else:
-            slot = self.slots
-            self.at = <Consumer*> larger(
+        if not self.vacant_count:
+            self.at = <Consumer*> resize_zeros(
                 self.at, before * <int64_t> sizeof(Consumer), (before + 1) * <int64_t> sizeof(Consumer))
-            order = <int32_t*> realloc(self.order, (before + 1) * sizeof(int32_t))
-            if order == NULL:
-                raise MemoryError()
-            self.order = order
-            self.slots = slot + 1
-            self.groups.reserve_slots(self.slots)
+            self.order = <int32_t*> resize(self.order, (before + 1) * sizeof(int32_t))
+            self.vacant = <int32_t*> resize(self.vacant, (before + 1) * sizeof(int32_t))
+            self.groups.reserve_slots(self.slots + 1)
+            self.at[before].connection = self.at[before].target = -1
+            self.vacant[0] = self.slots
+            self.vacant_count = 1
+            self.slots += 1
+        slot = self.vacant[self.vacant_count - 1]
         free(self.at[slot].walks)
         memset(&self.at[slot], 0, sizeof(Consumer))
         self.reserve_walks(slot)
+        self.slot_of[self.next_id] = slot
+        self.vacant_count -= 1
         self.groups.counts[slot] = 0
         self.at[slot].id = self.next_id
         start_chain(&self.at[slot].held)
@@ -225,12 +239,11 @@ cdef class ConsumerList:
         self.at[slot].extends = self.use_prefetch_extension
         self.at[slot].live = 1
         self.predicates[predicate].users += 1
-        self.slot_of[self.next_id] = slot
         self.next_id += 1
         return slot
 
-    cdef int leave(self, int32_t slot) except -1:
-        # The caller has removed it from the order and moved its messages.
+    cdef int leave(self, int32_t slot, object id) except -1:
+        # The caller has taken it off the order and given its messages away.
         cdef int32_t predicate = self.at[slot].predicate
         cdef int32_t index
         self.at[slot].live = 0
@@ -239,8 +252,9 @@ cdef class ConsumerList:
             for index in range(self.class_count):
                 if self.classes[index].target_slot == slot:
                     self.classes[index].target_slot = -1
-        del self.slot_of[self.at[slot].id]
-        self.vacant.append(slot)
+        del self.slot_of[id]
+        self.vacant[self.vacant_count] = slot
+        self.vacant_count += 1
         self.predicates[predicate].users -= 1
         if self.predicates[predicate].users == 0:
             self.free_predicate(predicate)
@@ -307,7 +321,7 @@ cdef class ConsumerList:
         # A closing records two at most.
         cdef int32_t room = 2 * self.at[slot].walk_room + 2
         if self.at[slot].walk_count + 2 > self.at[slot].walk_room:
-            self.at[slot].walks = <Moment*> larger(
+            self.at[slot].walks = <Moment*> resize_zeros(
                 self.at[slot].walks, self.at[slot].walk_room * <int64_t> sizeof(Moment),
                 room * <int64_t> sizeof(Moment))
             self.at[slot].walk_room = room
@@ -392,9 +406,9 @@ cdef class ConsumerList:
             if slot == until:
                 break
             if self.at[slot].filled and not self.at[slot].slow:
+                self.slowed.append(self.at[slot].id)
                 self.at[slot].slow = 1
                 self.unmarked -= 1
-                self.slowed.append(self.at[slot].id)
         return 0
 
     cdef bint precedes(self, int32_t left, int32_t right) noexcept nogil:

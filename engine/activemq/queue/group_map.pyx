@@ -1,11 +1,13 @@
 """Owners of message groups (org.apache.activemq.broker.region.group, spec activemq 2.6)."""
 
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pyengine._engine.serialization.codec cimport Reader, SharedValues, Writer
 from pyengine._engine.serialization.renumbering cimport Numbering
+from pyengine._engine.lowlevel.memory cimport allocate, resize
+from pyengine._engine.serialization.codec cimport SharedValues
 
 from pyengine._engine.java.hashing import hash_code
 from pyengine._engine.serialization.codec import seal, unseal
@@ -22,10 +24,7 @@ cdef int32_t bucket_of(object name, int32_t buckets) except -1:
 
 
 cdef int32_t* grown(int32_t* items, int64_t size) except NULL:
-    cdef int32_t* larger = <int32_t*> realloc(items, size * sizeof(int32_t))
-    if larger == NULL:
-        raise MemoryError()
-    return larger
+    return <int32_t*> resize(items, size * sizeof(int32_t))
 
 
 cdef class GroupMap:
@@ -102,15 +101,11 @@ cdef class GroupMap:
         return 0
 
     cdef int reserve(self, int32_t room) except -1:
-        cdef Moment* accessed
         self.key = grown(self.key, room)
         self.elder = grown(self.elder, room)
         self.younger = grown(self.younger, room)
         self.shown = grown(self.shown, room)
-        accessed = <Moment*> realloc(self.accessed, room * sizeof(Moment))
-        if accessed == NULL:
-            raise MemoryError()
-        self.accessed = accessed
+        self.accessed = <Moment*> resize(self.accessed, room * sizeof(Moment))
         if self.form != BUCKET:
             self.owner = grown(self.owner, room)
         if self.shared is not None:
@@ -148,12 +143,8 @@ cdef class GroupMap:
         return handle
 
     cdef int reserve_slots(self, int32_t slots) except -1:
-        cdef int64_t* larger
         if slots > self.slots:
-            larger = <int64_t*> realloc(self.counts, slots * sizeof(int64_t))
-            if larger == NULL:
-                raise MemoryError()
-            self.counts = larger
+            self.counts = <int64_t*> resize(self.counts, slots * sizeof(int64_t))
             memset(self.counts + self.slots, 0, (slots - self.slots) * sizeof(int64_t))
             self.slots = slots
         return 0
@@ -229,11 +220,13 @@ cdef class GroupMap:
         cdef list lost = []
         for key in range(self.keys):
             if self.owner[key] == slot:
-                if self.form == CACHED:
-                    self.unlist(key)
-                    self.shown[key] = -1
-                self.owner[key] = -1
                 lost.append(key)
+        for number in lost:
+            key = number
+            if self.form == CACHED:
+                self.unlist(key)
+                self.shown[key] = -1
+            self.owner[key] = -1
         if self.form == BUCKET:
             # The broker keeps the display entries of a consumer that left; here the slot is reused, so they are
             # dropped.
@@ -276,12 +269,11 @@ cdef class GroupMap:
         cdef int32_t handle, kept = 0
         cdef int32_t* moved
         cdef list names = []
+        cdef dict handles = {}
         if self.lent:
             self.due = INT32_MAX
             return NULL
-        moved = <int32_t*> malloc((self.size + 1) * sizeof(int32_t))
-        if moved == NULL:
-            raise MemoryError()
+        moved = <int32_t*> allocate((self.size + 1) * sizeof(int32_t))
         try:
             for handle in range(self.size):
                 if held != NULL and held[handle] or self.shown[handle] >= 0 or (
@@ -312,7 +304,7 @@ cdef class GroupMap:
             self.youngest = handle
             handle = self.younger[handle]
         self.names = names
-        self.handles = {}
+        self.handles = handles
         self.hashed = 0
         self.size = kept
         if self.form != BUCKET:

@@ -111,6 +111,3 @@ cdef class MessageSlots:
     cdef void link_first(self, Chain* chain, int32_t message) noexcept nogil
     cdef void unlink(self, Chain* chain, int32_t message) noexcept nogil
     cdef int tier(self, int32_t message, bint redelivered) noexcept nogil
-
-
-cdef void* sized(void* items, int64_t size) except NULL      # realloc, or MemoryError

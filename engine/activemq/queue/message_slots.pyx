@@ -3,17 +3,11 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XDECREF
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport resize, try_resize
 from pyengine._engine.lowlevel.linked_list cimport Chain, append_slot, prepend_slot, start_chain, unlink_slot
-
-
-cdef void* sized(void* items, int64_t size) except NULL:
-    cdef void* result = realloc(items, size)
-    if result == NULL:
-        raise MemoryError()
-    return result
 
 
 cdef class MessageSlots:
@@ -46,7 +40,7 @@ cdef class MessageSlots:
             room = 64 if self.slots == 0 else 2 * self.slots
             for message in range(self.slots):
                 generation = min(generation, self.at[message].generation)
-            self.at = <Message*> sized(self.at, room * sizeof(Message))
+            self.at = <Message*> resize(self.at, room * sizeof(Message))
             self.add_slots(room, generation)
         message = self.vacant
         self.vacant = self.at[message].next
@@ -64,12 +58,15 @@ cdef class MessageSlots:
 
     cdef int shed(self) except -1:
         cdef int32_t message, generation = 0
+        cdef void* fewer
         for message in range(self.slots):
             generation = max(generation, self.at[message].generation)
         self.slots = 0
         self.vacant = -1
         self.add_slots(64, generation)
-        self.at = <Message*> sized(self.at, 64 * sizeof(Message))
+        fewer = try_resize(self.at, 64 * sizeof(Message))
+        if fewer != NULL:
+            self.at = <Message*> fewer
         return 0
 
     cdef void clear(self, int32_t message) noexcept nogil:

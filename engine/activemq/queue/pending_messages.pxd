@@ -33,25 +33,27 @@ cdef class Pending(Lanes):
 
     cdef int renew(self) except -1                            # as if no message had been here
     cdef void renumber_groups(self, const int32_t* moved) noexcept nogil    # as GroupMap.compact has moved them
-    cdef int wait(self, int32_t message, bint redelivered, bint ahead) except -1     # into the window
-    cdef void go_behind(self, int32_t message, int tier) noexcept nogil     # it becomes the last of a tier
-    cdef int index(self, int32_t message) except -1
-    cdef int unindex(self, int32_t message) except -1
-    cdef int withdraw(self, int32_t message) except -1        # out of the window
-    cdef int regroup(self, int32_t key) except -1             # the owner of a group changed
-    cdef bint awaited(self, int32_t key) noexcept nogil       # whether a message of the group waits
-    cdef int replace_all(self) except -1                      # consumers, classes or all groups changed
-    cdef bint passes(self, int64_t after, int32_t message) noexcept nogil   # one waits in between; -1: up to the end
-    cdef Moment last_look(self, int32_t key) noexcept nogil   # of a group by one of its waiting messages
-    cdef int settle(self) except -1                           # compute all deferred look-ups
-    cdef int settle_eldest(self) except -1                    # those that decide which group is the eldest
+    cdef void wait(self, int32_t message, bint redelivered, bint ahead) noexcept nogil    # into the window
+    cdef void go_behind(self, int32_t message, int tier) noexcept nogil     # it gets the place after the last of a tier
+    cdef void index(self, int32_t message) noexcept nogil
+    cdef void unindex(self, int32_t message) noexcept nogil
+    cdef void withdraw(self, int32_t message) noexcept nogil  # out of the window
+    cdef void regroup(self, int32_t key) noexcept nogil       # the owner of a group changed
+    cdef bint awaited(self, int32_t key) noexcept nogil       # does a message of the group wait?
+    cdef void replace_all(self) noexcept nogil                # consumers, classes or all groups changed
+    cdef bint passes(self, int64_t after, int32_t message) noexcept nogil   # does one wait in between? -1: to the end
+    cdef Moment last_look(self, int32_t key) noexcept nogil   # at a group, for a message of it that waits
+    cdef int settle(self) except -1                           # reckon every look-up that was not made
+    cdef int settle_eldest(self) except -1                    # so that the eldest group is the broker's
     cdef int begin(self) except -1
-    cdef int finish(self) except -1
+    cdef void finish(self) noexcept nogil
+    cdef int restore(self) except -1                          # the index, if it was lost
 
-    cdef int resize_labels(self, int64_t room) except -1
+    cdef void put_in_bucket(self, int32_t message) noexcept nogil
+    cdef bint resize_labels(self, int64_t room) noexcept nogil        # False: there is no memory
     cdef int64_t seat(self, int64_t label) noexcept nogil
     cdef int32_t get_label(self, int64_t label) noexcept nogil
-    cdef void seat_label(self, int64_t label, int32_t bucket) noexcept nogil     # requires room
-    cdef int put_label(self, int64_t label, int32_t bucket) except -1
+    cdef void seat_label(self, int64_t label, int32_t bucket) noexcept nogil     # there is room
+    cdef bint reserve_bucket(self, int32_t key) noexcept nogil        # with its label; False: there is no memory
     cdef void drop_label(self, int64_t label) noexcept nogil
-    cdef int replace(self, int32_t bucket) except -1
+    cdef void replace(self, int32_t bucket) noexcept nogil

@@ -4,10 +4,11 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate, try_allocate, try_resize
 from pyengine._engine.lowlevel.linked_list cimport start_chain
 from pyengine._engine.activemq.queue.group_map cimport BUCKET, Moment
 from pyengine._engine.activemq.queue.ready_index cimport Bucket, Lanes
-from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, NOWHERE, WAITING, sized
+from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, NOWHERE, WAITING
 
 cdef int64_t MIDDLE = <int64_t> 1 << 56      # centre of the position counters of a tier
 cdef int64_t NO_LABEL = -1
@@ -36,7 +37,8 @@ cdef class Pending(Lanes):
     def __cinit__(self):
         self.vacant_bucket = -1
         self.frontier = -1
-        self.resize_labels(64)
+        if not self.resize_labels(64):
+            raise MemoryError()
 
     def __dealloc__(self):
         free(self.labels)
@@ -66,8 +68,9 @@ cdef class Pending(Lanes):
         return 0
 
     cdef int shed(self) except -1:
-        self.resize_labels(64)
+        self.resize_labels(64)                         # which stay as they are if they cannot be made smaller
         Lanes.shed(self)
+        self.lost = False
         free(self.of_group)
         free(self.late)
         self.of_group = self.late = NULL
@@ -99,7 +102,7 @@ cdef class Pending(Lanes):
                 it.label = label_of(it.match, it.key, <int> (it.label & 31))
                 self.seat_label(it.label, bucket)
 
-    cdef int wait(self, int32_t message, bint redelivered, bint ahead) except -1:
+    cdef void wait(self, int32_t message, bint redelivered, bint ahead) noexcept nogil:
         cdef int tier = self.tier(message, redelivered)
         if ahead:
             self.prepended += 1
@@ -113,40 +116,45 @@ cdef class Pending(Lanes):
         self.at[message].consumer = -1
         if self.at[message].acknowledged:
             self.at[message].whereabouts = IN_DOUBT
-            return 0
+            return
         self.at[message].whereabouts = WAITING
-        return self.index(message)
+        self.index(message)
 
     cdef void go_behind(self, int32_t message, int tier) noexcept nogil:
         self.appended += 1
         self.at[message].position = (<int64_t> tier << 58) + MIDDLE + self.appended
 
-    cdef int withdraw(self, int32_t message) except -1:
+    cdef void withdraw(self, int32_t message) noexcept nogil:
         cdef int tier = <int> (self.at[message].position >> 58)
         if self.at[message].bucket >= 0:
             self.unindex(message)
         self.unlink(&self.window[tier], message)
         self.waiting -= 1
         self.redelivered -= not tier & 1
-        return 0
 
     # Labels: (class, group key, tier) -> bucket, open addressing with backward shift
 
-    cdef int resize_labels(self, int64_t room) except -1:
+    cdef bint resize_labels(self, int64_t room) noexcept nogil:
         cdef int64_t* old = self.labels
         cdef int32_t* old_buckets = self.labelled
         cdef int64_t index, old_room = self.label_room
-        self.labels = <int64_t*> sized(NULL, room * sizeof(int64_t))
-        self.labelled = <int32_t*> sized(NULL, room * sizeof(int32_t))
+        cdef int64_t* labels = <int64_t*> try_allocate(room * sizeof(int64_t))
+        cdef int32_t* labelled = <int32_t*> try_allocate(room * sizeof(int32_t))
+        if labels == NULL or labelled == NULL:
+            free(labels)
+            free(labelled)
+            return False
+        self.labels = labels
+        self.labelled = labelled
         memset(self.labels, 0xFF, room * sizeof(int64_t))
         self.label_room = room
         self.label_count = 0
         for index in range(old_room):
             if old[index] != NO_LABEL:
-                self.put_label(old[index], old_buckets[index])
+                self.seat_label(old[index], old_buckets[index])
         free(old)
         free(old_buckets)
-        return 0
+        return True
 
     cdef int64_t seat(self, int64_t label) noexcept nogil:
         return <int64_t> ((<uint64_t> label * <uint64_t> 0x9E3779B97F4A7C15) >> 20) & (self.label_room - 1)
@@ -158,12 +166,6 @@ cdef class Pending(Lanes):
                 return self.labelled[seat]
             seat = (seat + 1) & (self.label_room - 1)
         return -1
-
-    cdef int put_label(self, int64_t label, int32_t bucket) except -1:
-        if 2 * self.label_count >= self.label_room:
-            self.resize_labels(2 * self.label_room)
-        self.seat_label(label, bucket)
-        return 0
 
     cdef void seat_label(self, int64_t label, int32_t bucket) noexcept nogil:
         cdef int64_t seat = self.seat(label)
@@ -192,10 +194,75 @@ cdef class Pending(Lanes):
 
     # Buckets
 
-    cdef int index(self, int32_t message) except -1:
-        cdef int32_t key = -1, match = self.at[message].match, bucket, room, beyond
-        cdef int64_t label
+    cdef void index(self, int32_t message) noexcept nogil:
         self.at[message].joined = self.groups.now.round + 1
+        if not self.lost:
+            self.put_in_bucket(message)
+
+    cdef bint reserve_bucket(self, int32_t key) noexcept nogil:
+        cdef int32_t room, bucket
+        cdef void* larger
+        if self.vacant_bucket < 0:
+            room = 64 if self.bucket_slots == 0 else 2 * self.bucket_slots
+            larger = try_resize(self.buckets, room * sizeof(Bucket))
+            if larger == NULL:
+                return False
+            self.buckets = <Bucket*> larger
+            for bucket in range(room - 1, self.bucket_slots - 1, -1):
+                self.buckets[bucket].next = self.vacant_bucket
+                self.buckets[bucket].head = -1
+                self.buckets[bucket].late = 0
+                self.vacant_bucket = bucket
+            self.bucket_slots = room
+        if key >= self.group_room:
+            room = max(64, 2 * self.group_room, self.groups.keys)
+            larger = try_resize(self.of_group, room * sizeof(int32_t))
+            if larger == NULL:
+                return False
+            self.of_group = <int32_t*> larger
+            memset(self.of_group + self.group_room, 0xFF, (room - self.group_room) * sizeof(int32_t))
+            self.group_room = room
+        return 2 * self.label_count < self.label_room or self.resize_labels(2 * self.label_room)
+
+    cdef void lose(self) noexcept nogil:
+        cdef int32_t message, bucket
+        cdef int tier
+        for tier in range(20):
+            message = self.window[tier].first
+            while message >= 0:
+                self.at[message].bucket = -1
+                message = self.at[message].next
+        self.vacant_bucket = -1
+        for bucket in range(self.bucket_slots - 1, -1, -1):
+            self.buckets[bucket].next = self.vacant_bucket
+            self.buckets[bucket].head = self.buckets[bucket].current = -1
+            self.buckets[bucket].late = 0
+            self.vacant_bucket = bucket
+        memset(self.labels, 0xFF, self.label_room * sizeof(int64_t))
+        if self.group_room:
+            memset(self.of_group, 0xFF, self.group_room * sizeof(int32_t))
+        self.label_count = self.late_size = 0
+        Lanes.lose(self)
+
+    cdef int restore(self) except -1:
+        cdef int32_t message
+        cdef int tier
+        if not self.lost:
+            return 0
+        self.lost = False
+        for tier in range(20):
+            message = self.window[tier].first
+            while message >= 0:
+                if self.at[message].whereabouts == WAITING:
+                    self.put_in_bucket(message)
+                if self.lost:
+                    raise MemoryError()
+                message = self.at[message].next
+        return 0
+
+    cdef void put_in_bucket(self, int32_t message) noexcept nogil:
+        cdef int32_t key = -1, match = self.at[message].match, bucket, beyond
+        cdef int64_t label
         if self.at[message].group >= 0 and self.at[message].group_sequence != 1:
             key = self.groups.key[self.at[message].group]
         label = label_of(match, key, <int> (self.at[message].position >> 58))
@@ -220,18 +287,13 @@ cdef class Pending(Lanes):
             else:
                 self.buckets[bucket].head = message
                 self.replace(bucket)
-            return 0
-        if self.vacant_bucket < 0:
-            room = 64 if self.bucket_slots == 0 else 2 * self.bucket_slots
-            self.buckets = <Bucket*> sized(self.buckets, room * sizeof(Bucket))
-            for bucket in range(room - 1, self.bucket_slots - 1, -1):
-                self.buckets[bucket].next = self.vacant_bucket
-                self.buckets[bucket].head = -1
-                self.buckets[bucket].late = 0
-                self.vacant_bucket = bucket
-            self.bucket_slots = room
+            return
+        if (self.vacant_bucket < 0 or key >= self.group_room or 2 * self.label_count >= self.label_room) \
+                and not self.reserve_bucket(key):
+            self.lose()
+            return
         bucket = self.vacant_bucket
-        self.put_label(label, bucket)
+        self.seat_label(label, bucket)
         self.vacant_bucket = self.buckets[bucket].next
         self.buckets[bucket].label = label
         self.buckets[bucket].match = match
@@ -243,18 +305,13 @@ cdef class Pending(Lanes):
         self.at[message].bucket = bucket
         self.at[message].before = self.at[message].after = -1
         if key >= 0:
-            if key >= self.group_room:
-                room = max(64, 2 * self.group_room, self.groups.keys)
-                self.of_group = <int32_t*> sized(self.of_group, room * sizeof(int32_t))
-                memset(self.of_group + self.group_room, 0xFF, (room - self.group_room) * sizeof(int32_t))
-                self.group_room = room
             self.buckets[bucket].next = self.of_group[key]
             if self.of_group[key] >= 0:
                 self.buckets[self.of_group[key]].previous = bucket
             self.of_group[key] = bucket
-        return self.replace(bucket)
+        self.replace(bucket)
 
-    cdef int unindex(self, int32_t message) except -1:
+    cdef void unindex(self, int32_t message) noexcept nogil:
         cdef int32_t bucket = self.at[message].bucket
         cdef int32_t before = self.at[message].before, after = self.at[message].after
         cdef Bucket* it = &self.buckets[bucket]
@@ -296,17 +353,22 @@ cdef class Pending(Lanes):
             elif it.lane >= 0:
                 self.sift(it.lane, it.place)
                 self.reorder(it.lane)
-        return 0
 
-    cdef int replace(self, int32_t bucket) except -1:
-        # The lane of a bucket, and its first message that the running round has not passed.
+    cdef void replace(self, int32_t bucket) noexcept nogil:
+        # The lane a bucket belongs to now, and the first message of it that the running round has not gone past.
         cdef Bucket* it = &self.buckets[bucket]
-        cdef int32_t owner, lane, current = it.head
+        cdef int32_t owner, lane, current = it.head, room
+        cdef void* larger
         if self.at[current].position <= self.frontier:
             if not it.late:
                 if self.late_size == self.late_room:
-                    self.late_room = max(16, 2 * self.late_room)
-                    self.late = <int32_t*> sized(self.late, self.late_room * sizeof(int32_t))
+                    room = max(16, 2 * self.late_room)
+                    larger = try_resize(self.late, room * sizeof(int32_t))
+                    if larger == NULL:
+                        self.lose()
+                        return
+                    self.late = <int32_t*> larger
+                    self.late_room = room
                 self.late[self.late_size] = bucket
                 self.late_size += 1
                 it.late = 1
@@ -315,34 +377,32 @@ cdef class Pending(Lanes):
         self.leave_lane(bucket)
         it.current = current
         if current < 0:
-            return 0
+            return
         lane = 2 * it.match + 1
         if it.key >= 0:
             owner = self.groups.owner[it.key]
             if owner >= 0:
                 if not self.consumers.matches(it.match, owner):
-                    return 0
+                    return
                 lane = 2 * owner
-        return self.join_lane(bucket, lane)
+        self.join_lane(bucket, lane)
 
-    cdef int regroup(self, int32_t key) except -1:
+    cdef void regroup(self, int32_t key) noexcept nogil:
         cdef int32_t bucket
         if key < self.group_room:
             bucket = self.of_group[key]
-            while bucket >= 0:
+            while bucket >= 0 and not self.lost:
                 self.replace(bucket)
                 bucket = self.buckets[bucket].next
-        return 0
 
     cdef bint awaited(self, int32_t key) noexcept nogil:
         return key < self.group_room and self.of_group[key] >= 0
 
-    cdef int replace_all(self) except -1:
+    cdef void replace_all(self) noexcept nogil:
         cdef int32_t bucket
         for bucket in range(self.bucket_slots):
             if self.buckets[bucket].head >= 0:
                 self.replace(bucket)
-        return 0
 
     cdef bint passes(self, int64_t after, int32_t message) noexcept nogil:
         cdef int tier, last = 19 if message < 0 else <int> (self.at[message].position >> 58)
@@ -377,9 +437,10 @@ cdef class Pending(Lanes):
         cdef int32_t bucket, key, count = 0, index, cursor
         cdef Moment moment
         cdef Access* accesses
+        self.restore()
         if not self.groups.watched or self.label_count == 0:
             return 0
-        accesses = <Access*> sized(NULL, self.label_count * sizeof(Access))
+        accesses = <Access*> allocate(self.label_count * sizeof(Access))
         for bucket in range(self.bucket_slots):
             if self.buckets[bucket].head < 0:
                 continue
@@ -406,18 +467,19 @@ cdef class Pending(Lanes):
 
     cdef int begin(self) except -1:
         self.frontier = -1
-        return 0
+        return self.restore()
 
-    cdef int finish(self) except -1:
+    cdef void finish(self) noexcept nogil:
         cdef int32_t index, bucket
         self.frontier = -1
         for index in range(self.late_size):
+            if self.lost:
+                break
             bucket = self.late[index]
             self.buckets[bucket].late = 0
             if self.buckets[bucket].head >= 0:
                 self.replace(bucket)
         self.late_size = 0
-        return 0
 
     def _check(self):
         """Assert the invariants of pending_messages.pxd."""
@@ -428,7 +490,7 @@ cdef class Pending(Lanes):
         for tier in range(20):
             message = self.window[tier].first
             while message >= 0:
-                assert (self.at[message].bucket >= 0) == (self.at[message].whereabouts == WAITING)
+                assert (self.at[message].bucket >= 0) == (self.at[message].whereabouts == WAITING and not self.lost)
                 indexed += self.at[message].bucket >= 0
                 message = self.at[message].next
         assert self.late_size == 0 and self.frontier == -1

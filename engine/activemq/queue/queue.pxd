@@ -18,10 +18,16 @@ cdef class Delivery:
 
 
 cdef class Queue(Inspection):
+    cdef tuple closing                                           # (consumer, messages to ask about again) of a ``close``
+                                                                 # that ended before it handed out; None
     cdef list take_out(self, int64_t now)
     cdef list empty_out(self, int64_t now)                       # the same, at the end of an event
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
                        bint persistent, object connection, object target, int32_t redeliveries) except -1
+    cdef int32_t admit(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
+                       bint persistent, object connection, object target, int32_t redeliveries) except -1
+    cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
+                             list recounted) except -1
     cdef int32_t match_of(self, int32_t number, int32_t target) except -1
     cdef int32_t connection_number(self, object connection) except -1
     cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,

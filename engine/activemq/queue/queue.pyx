@@ -84,6 +84,7 @@ cdef class Queue(Inspection):
         max_browse_page_size -1 a browser gets nothing: it had as many elsewhere.
         """
         cdef int32_t slot, number = -1, target = -1
+        cdef object id = self.consumers.next_id
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
         limit = self.max_browse_page_size
@@ -99,6 +100,14 @@ cdef class Queue(Inspection):
         if name is not None:
             target = self.free_name(name)
         slot = self.join(selector, number, no_local, None if matching is None else set(matching))
+        if browser:
+            try:
+                self.browsed[slot] = set()
+                self.browsers.append(slot)
+            except BaseException:
+                self.consumers.leave(slot, id)
+                self.consumers.next_id -= 1
+                raise
         self.consumers.at[slot].priority = priority
         self.consumers.at[slot].prefetch = prefetch
         self.consumers.at[slot].exclusive = exclusive
@@ -118,11 +127,8 @@ cdef class Queue(Inspection):
             self.reopen()
         elif self.consumers.refresh(slot) > 0:
             self.pending.wake(slot)
-        if browser:
-            self.browsers.append(slot)
-            self.browsed[slot] = set()
         self.rounds_due += 1
-        return self.consumers.at[slot].id
+        return id
 
     def close(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
         """Remove a consumer: its groups lose their owner, its unacknowledged messages go to the others at once, before
@@ -131,63 +137,87 @@ cdef class Queue(Inspection):
         last_delivered: the last message the client reports as delivered; redelivery counters of the messages up to it
         go up if it is still unacknowledged. lost: the connection broke and reports nothing, every counter goes up.
         Returns the deliveries made at once (ActiveMQ's removeSubscription); a wakeup is asked for too.
+
+        Where the memory ends when the consumer has been removed already, the same call again makes the deliveries.
         """
+        cdef list recounted
+        self.refuse_while_asked()
+        if self.closing is None or self.closing[0] != consumer or consumer in self.consumers.slot_of:
+            recounted = []
+            self.remove_consumer(consumer, last_delivered, lost, (consumer, recounted), recounted)
+        recounted = self.closing[1]
+        while recounted:
+            self.rematch(recounted[len(recounted) - 1], BY_REDELIVERY)
+            recounted.pop()
+        self.begin_handing_out()
+        if self.pending.redelivered:
+            self.dispatch(now, 0)
+        recounted = self.empty_out(now)
+        self.closing = None
+        return recounted
+
+    cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
+                             list recounted) except -1:
+        # All that may want memory comes first; recounted: the messages whose redelivery counter goes up.
         cdef int64_t reported = -1 if last_delivered is None else last_delivered
         cdef int32_t slot = self.slot_of(consumer), message, mark = -1, first
         cdef bint counting = False, ahead
-        cdef list unacknowledged = [], kept = [], recounted = []
-        self.refuse_while_asked()
+        cdef list unacknowledged = [], kept = [], counted = []
+        cdef object place = slot
         if last_delivered is not None:
             # An acknowledged message is ignored, and its handle may be stale.
             message = self.find(reported)
             if message >= 0 and self.pending.at[message].consumer == slot:
                 mark = message
                 counting = True
+        message = self.consumers.at[slot].held.first
+        while message >= 0:
+            unacknowledged.append(message)
+            if self.pending.at[message].whereabouts != REMOVED:
+                kept.append(message)
+                if lost or counting:
+                    counted.append(message)
+                if message == mark:
+                    counting = False
+            message = self.pending.at[message].next
+        if self.consumers.changing & BY_REDELIVERY:
+            recounted.extend(reversed(counted))
         self.pending.settle()
+        # A list that becomes shorter may move, so that the browser goes before anything has changed.
+        if self.consumers.at[slot].browser and place in self.browsers:
+            self.browsers.remove(place)
+        lost_groups = self.groups.drop_consumer(slot)
+        self.closing = closing
         self.consumers.withdraw(slot)
         self.consumers.at[slot].live = 0
         self.consumers.refresh(slot)
         if self.consumers.elect_on_leave(slot):
             self.reopen()
-        for key in self.groups.drop_consumer(slot):
+        for key in lost_groups:
             self.pending.regroup(key)
-        message = self.consumers.at[slot].held.first
-        while message >= 0:
-            unacknowledged.append(message)
-            message = self.pending.at[message].next
         for number in unacknowledged:
             message = number
             self.pending.unlink(&self.consumers.at[slot].held, message)
             if self.pending.at[message].whereabouts == REMOVED:
                 self.pending.discard(message)
-                continue
-            self.in_flight -= 1
-            if lost or counting:
-                self.count_redelivery(message)
-                if self.consumers.changing & BY_REDELIVERY:
-                    recounted.append(message)
-            if message == mark:
-                counting = False
-            kept.append(message)
+            else:
+                self.in_flight -= 1
+        for number in counted:
+            self.count_redelivery(number)
         ahead = False
         if self.strict_order_dispatch and self.consumers.size == 0 and kept and self.pending.redelivered \
                 and not self.prioritized_messages:
             first = self.pending.window[0].first
             ahead = self.pending.at[first].sequence > self.pending.at[<int32_t> kept[len(kept) - 1]].sequence
-        for number in reversed(kept) if ahead else kept:
+        if ahead:
+            kept.reverse()
+        for number in kept:
             self.pending.wait(number, True, ahead)
         if self.consumers.at[slot].browser:
-            self.browsed.pop(slot, None)
-            if slot in self.browsers:
-                self.browsers.remove(slot)
-        self.consumers.leave(slot)
+            self.browsed.pop(place, None)
+        self.consumers.leave(slot, consumer)
         self.rounds_due += 1
-        for number in recounted:
-            self.rematch(number, BY_REDELIVERY)
-        self.begin_handing_out()
-        if self.pending.redelivered:
-            self.dispatch(now, 0)
-        return self.empty_out(now)
+        return 0
 
     def renew(self):
         """Reset to the state after its consumers joined, for another queue with the same ones.
@@ -233,19 +263,33 @@ cdef class Queue(Inspection):
             hash(connection)
         if target is not None:
             hash(target)
-        number = self.enter(
+        number = self.admit(
             message, group, header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
             header_number("JMSPriority", priority, 4, 0, 9),
             header_number("JMSExpiration", expiration, 0, 0, INT64_MAX),
             persistent is ABSENT or <bint> persistent, connection, target,
             0 if redeliveries is ABSENT else redeliveries)
+        try:
+            result = self.handle_of(number)
+        except BaseException:
+            self.pending.discard(number)
+            raise
+        self.accept(number)
         if not wake:
             self.rounds_due -= 1
-        return self.handle_of(number)
+        return result
 
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
                        bint persistent, object connection, object target, int32_t redeliveries) except -1:
-        # Put a message on the queue, asking every selector about it once, and ask for a wakeup.
+        # Put a message on the queue and ask for a wakeup.
+        cdef int32_t number = self.admit(message, group, group_sequence, priority, expiration, persistent, connection,
+                                         target, redeliveries)
+        self.accept(number)
+        return number
+
+    cdef int32_t admit(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
+                       bint persistent, object connection, object target, int32_t redeliveries) except -1:
+        # A message that is not on the queue yet; every selector is asked about it once.
         # A name may be of a class that runs code of its own: all of them are looked up before there is a message.
         cdef int32_t handle, producer, receiver, number
         cdef Message* it
@@ -271,7 +315,6 @@ cdef class Queue(Inspection):
         except BaseException:
             self.pending.discard(number)
             raise
-        self.accept(number)
         return number
 
     cdef int32_t match_of(self, int32_t number, int32_t target) except -1:
@@ -361,7 +404,7 @@ cdef class Queue(Inspection):
         # window stays and no round is asked for.
         cdef int32_t message, following
         cdef int64_t total = 0
-        cdef list bodies = [], parts = []
+        cdef list bodies = [], parts = [], gone = []
         cdef bint unconsumed = kind == POISON or kind == EXPIRED
         self.refuse_while_asked()
         # A client may acknowledge a message in a transaction and then find it expired, or give it up.
@@ -386,6 +429,12 @@ cdef class Queue(Inspection):
         while message >= 0:
             bodies.append(self.object_of(message))
             total += 1
+            if transaction is not None:
+                if not self.pending.at[message].acknowledged:
+                    parts.append((self.handle_of(message), self.consumers.at[slot].id))
+            elif unconsumed:
+                gone.append((self.handle_of(message), "poison" if kind == POISON else "expired",
+                             self.object_of(message), self.pending.at[message].redeliveries))
             if message == end:
                 break
             message = self.pending.at[message].next
@@ -397,23 +446,21 @@ cdef class Queue(Inspection):
                                     f"{self.consumers.at[slot].id!r} holds {total}")
         if transaction is not None and kind == POISON:
             raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
+        if parts:
+            self.transactions.setdefault(transaction, []).extend(parts)
+        self.removed.extend(gone)
+        # Nothing from here on wants memory.
         message = start
         while True:
             following = self.pending.at[message].next
             if transaction is None:
-                if unconsumed:
-                    self.removed.append((self.handle_of(message), "poison" if kind == POISON else "expired",
-                                         self.object_of(message), self.pending.at[message].redeliveries))
-                    self.totals.expired += kind == EXPIRED
+                self.totals.expired += kind == EXPIRED
                 self.complete(slot, message)
-            elif not self.pending.at[message].acknowledged:
+            else:
                 self.pending.at[message].acknowledged = 1
-                parts.append((self.handle_of(message), self.consumers.at[slot].id))
             if message == end:
                 break
             message = following
-        if parts:
-            self.transactions.setdefault(transaction, []).extend(parts)
         if astray:
             self.refresh(slot)
             return bodies
@@ -428,8 +475,10 @@ cdef class Queue(Inspection):
     def commit(self, transaction):
         """Commit the acknowledgements of a transaction; two wakeups for each message."""
         cdef int32_t message, slot
+        cdef list parts
         self.refuse_while_asked()
-        for handle, consumer in self.transactions.pop(transaction, ()):
+        parts = self.transactions.pop(transaction, None) or []
+        for handle, consumer in parts:
             message = self.find(handle)
             found = self.consumers.slot_of.get(consumer)
             if message >= 0 and self.pending.at[message].whereabouts == IN_DOUBT:
@@ -449,8 +498,10 @@ cdef class Queue(Inspection):
         """Roll the acknowledgements of a transaction back: the messages are unacknowledged again, at their
         consumers."""
         cdef int32_t message, slot
+        cdef list parts
         self.refuse_while_asked()
-        for handle, consumer in self.transactions.pop(transaction, ()):
+        parts = self.transactions.pop(transaction, None) or []
+        for handle, consumer in parts:
             message = self.find(handle)
             if message >= 0:
                 self.pending.at[message].acknowledged = 0
@@ -550,8 +601,9 @@ cdef class Queue(Inspection):
         self.refuse_while_asked()
         for message in range(self.pending.slots):
             if self.pending.at[message].whereabouts == STORED and 0 < self.pending.at[message].expiration < now:
+                self.note_expired(message)
                 self.pending.unstore(message)
-                self.expire_message(message)
+                self.drop_expired(message)
         self.after_messages()
 
     def remove_group(self, group):

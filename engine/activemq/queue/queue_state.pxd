@@ -67,7 +67,10 @@ cdef class QueueState:
 
     cdef inline int after_messages(self) except -1:              # called last where the last message may leave
         if self.pending.slots > SPARE and not self.busy and self.size() == 0:
-            self.shed()
+            try:
+                self.shed()
+            except MemoryError:
+                pass          # what has been done is done; the next message that is the last gives the memory back
         return 0
 
     cdef int forget_names(self) except -1
@@ -121,5 +124,6 @@ cdef class QueueState:
     cdef int complete(self, int32_t slot, int32_t message) except -1
     cdef int acknowledge_one(self, int32_t slot, int32_t message) except -1
     cdef int take_off(self, int32_t message) except -1
-    cdef int expire_message(self, int32_t message) except -1
+    cdef int note_expired(self, int32_t message) except -1       # first; it may yet stay, for lack of memory
+    cdef int drop_expired(self, int32_t message) except -1       # which was noted, and is in no chain any more
     cdef int64_t size(self) noexcept

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 
-from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList, kept_numbers
 from pyengine._engine.activemq.queue.group_map cimport CACHED, GroupMap
 from pyengine._engine.activemq.queue.message_slots cimport (
     IN_DOUBT, IN_FLIGHT, NOWHERE, ONE_CURSOR, PERSISTENT_FIRST, REMOVED, STORED, STRANDED, UNTIL_DRAINED, WAITING,
@@ -75,9 +76,7 @@ cdef class QueueState:
 
     cdef int forget_names(self) except -1:
         cdef int32_t message
-        cdef uint8_t* held = <uint8_t*> calloc(self.consumers.class_count + 1, 1)
-        if held == NULL:
-            raise MemoryError()
+        cdef uint8_t* held = <uint8_t*> allocate_zeros(self.consumers.class_count + 1, 1)
         for message in range(self.pending.slots):
             if self.pending.at[message].whereabouts != NOWHERE:
                 held[self.pending.at[message].match] = 1
@@ -95,9 +94,7 @@ cdef class QueueState:
     cdef int forget_groups(self) except -1:
         cdef int32_t message
         cdef int32_t* moved
-        cdef uint8_t* held = <uint8_t*> calloc(self.groups.size + 1, 1)
-        if held == NULL:
-            raise MemoryError()
+        cdef uint8_t* held = <uint8_t*> allocate_zeros(self.groups.size + 1, 1)
         for message in range(self.pending.slots):
             if self.pending.at[message].whereabouts != NOWHERE and self.pending.at[message].group >= 0:
                 held[self.pending.at[message].group] = 1
@@ -114,23 +111,28 @@ cdef class QueueState:
         cdef int32_t index
         cdef set held = {self.pending.at[index].connection for index in range(self.pending.slots)
                          if self.pending.at[index].whereabouts != NOWHERE}
-        cdef dict moved = {-1: -1}, connections = {}
         held.update([self.consumers.at[index].connection for index in range(self.consumers.slots)
                      if self.consumers.at[index].live])
-        for name, number in self.connections.items():
-            if number in held:
-                moved[number] = len(connections)
-                connections[name] = len(connections)
-        questions = [
-            None if asked is None else (asked[0], moved.get(asked[1], -1)) for asked in self.consumers.questions]
+        cdef dict connections = {}
+        cdef int32_t* moved = kept_numbers(self.connections, held, connections)
+        try:
+            questions = [None if asked is None else (asked[0], asked[1] if asked[1] < 0 else moved[<int32_t> asked[1]])
+                         for asked in self.consumers.questions]
+        except BaseException:
+            free(moved)
+            raise
         self.connections = connections
         self.consumers.questions = questions
         for index in range(self.consumers.predicate_count):
-            self.consumers.predicates[index].connection = moved.get(self.consumers.predicates[index].connection, -1)
+            if self.consumers.predicates[index].connection >= 0:
+                self.consumers.predicates[index].connection = moved[self.consumers.predicates[index].connection]
         for index in range(self.consumers.slots):
-            self.consumers.at[index].connection = moved.get(self.consumers.at[index].connection, -1)
+            if self.consumers.at[index].connection >= 0:
+                self.consumers.at[index].connection = moved[self.consumers.at[index].connection]
         for index in range(self.pending.slots):
-            self.pending.at[index].connection = moved.get(self.pending.at[index].connection, -1)
+            if self.pending.at[index].whereabouts != NOWHERE and self.pending.at[index].connection >= 0:
+                self.pending.at[index].connection = moved[self.pending.at[index].connection]
+        free(moved)
         return 0
 
     cdef int shed(self) except -1:
@@ -138,8 +140,8 @@ cdef class QueueState:
         for slot in range(self.consumers.slots):
             if self.consumers.at[slot].held.count:      # removed, and not acknowledged yet
                 return 0
-        self.pending.shed()
-        return self.forget_names()
+        self.forget_names()
+        return self.pending.shed()
 
     # Consumers
 
@@ -167,15 +169,24 @@ cdef class QueueState:
                             "add every consumer before offer_batch, or say with matching= which it takes")
                     if self.ask(message, selector, connection if no_local else -1):
                         found.append(message)
-        cdef int32_t slot = self.consumers.join(selector, connection, no_local)
-        predicate = self.consumers.at[slot].predicate
-        for number in found:
-            message = number
-            if self.pending.at[message].match not in moved:
-                moved[self.pending.at[message].match] = self.consumers.class_for(
-                    self.consumers.bits_of(self.pending.at[message].match) | (1 << predicate),
-                    self.consumers.classes[self.pending.at[message].match].target)
-            self.reclass(message, moved[self.pending.at[message].match])
+        # All that may want memory comes before the consumer is there.
+        cdef list matches = []
+        cdef int32_t slot = -1
+        predicate = self.consumers.predicate_for(selector, connection if no_local else -1)
+        try:
+            for number in found:
+                message = number
+                if self.pending.at[message].match not in moved:
+                    moved[self.pending.at[message].match] = self.consumers.class_for(
+                        self.consumers.bits_of(self.pending.at[message].match) | (1 << predicate),
+                        self.consumers.classes[self.pending.at[message].match].target)
+                matches.append(moved[self.pending.at[message].match])
+            slot = self.consumers.settle_in(predicate, connection)
+        finally:
+            if slot < 0 and predicate and self.consumers.predicates[predicate].users == 0:
+                self.consumers.free_predicate(predicate)
+        for index in range(len(found)):
+            self.reclass(found[index], matches[index])
         return slot
 
     cdef int reclass(self, int32_t message, int32_t match) except -1:
@@ -400,11 +411,14 @@ cdef class QueueState:
         self.totals.dequeues += 1
         return self.pending.discard(message)
 
-    cdef int expire_message(self, int32_t message) except -1:
-        self.totals.expired += 1
-        self.totals.dequeues += 1
+    cdef int note_expired(self, int32_t message) except -1:
         self.removed.append((self.handle_of(message), "expired", self.object_of(message),
                              self.pending.at[message].redeliveries))
+        return 0
+
+    cdef int drop_expired(self, int32_t message) except -1:
+        self.totals.expired += 1
+        self.totals.dequeues += 1
         self.pending.discard(message)
         return 0
 

@@ -6,6 +6,9 @@ ready heap; the others are skipped until ``wake``.
 
 Invariants: lane and ready heaps are ordered by the position of ``current``; a lane in neither the ready heap nor the
 ``blocked`` list is empty, or an owner's lane whose owner is not open.
+
+All of it follows from the window, the consumers and the owners of groups. What changes those therefore never fails for
+lack of memory here: it loses the index, and whoever reads the index next makes it again, or raises MemoryError.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
@@ -44,13 +47,16 @@ cdef class Lanes(MessageSlots):
     cdef int32_t ready_size
     cdef int32_t* blocked        # class lanes with buckets that no open consumer can take
     cdef int32_t blocked_size
+    cdef bint lost               # there was no memory for it: it is empty until ``restore``
 
     cdef int wake(self, int32_t slot) except -1               # a consumer opened
     cdef int32_t next_ready(self) except -2                   # next message worth trying, -1 none
     cdef int retire(self, int32_t message) except -1          # no consumer took it after all
     cdef int64_t urgency(self, int32_t lane) noexcept nogil
-    cdef int join_lane(self, int32_t bucket, int32_t lane) except -1
-    cdef int leave_lane(self, int32_t bucket) except -1
+    cdef void join_lane(self, int32_t bucket, int32_t lane) noexcept nogil
+    cdef bint reserve_lane(self, int32_t lane) noexcept nogil    # room for one more bucket; False: there is no memory
+    cdef void leave_lane(self, int32_t bucket) noexcept nogil
+    cdef void lose(self) noexcept nogil                       # without memory: whoever goes on by it restores it first
     cdef void sift(self, int32_t lane, int32_t place) noexcept nogil
     cdef bint lane_open(self, int32_t lane) noexcept nogil
     cdef void reorder(self, int32_t lane) noexcept nogil

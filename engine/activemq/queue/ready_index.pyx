@@ -4,7 +4,8 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from pyengine._engine.activemq.queue.message_slots cimport MessageSlots, sized
+from pyengine._engine.lowlevel.memory cimport try_resize
+from pyengine._engine.activemq.queue.message_slots cimport MessageSlots
 
 
 cdef class Lanes(MessageSlots):
@@ -37,24 +38,53 @@ cdef class Lanes(MessageSlots):
     cdef int64_t urgency(self, int32_t lane) noexcept nogil:
         return self.at[self.buckets[self.lanes[lane].heap[0]].current].position
 
-    cdef int join_lane(self, int32_t bucket, int32_t lane) except -1:
-        cdef int32_t room
+    cdef bint reserve_lane(self, int32_t lane) noexcept nogil:
+        cdef int32_t room, index
+        cdef void* larger
         cdef Lane* it
         if lane >= self.lane_room:
             room = max(16, 2 * (lane + 1))
-            self.lanes = <Lane*> sized(self.lanes, room * sizeof(Lane))
-            self.ready = <int32_t*> sized(self.ready, room * sizeof(int32_t))
-            self.blocked = <int32_t*> sized(self.blocked, room * sizeof(int32_t))
+            larger = try_resize(self.lanes, room * sizeof(Lane))
+            if larger == NULL:
+                return False
+            self.lanes = <Lane*> larger
+            larger = try_resize(self.ready, room * sizeof(int32_t))
+            if larger == NULL:
+                return False
+            self.ready = <int32_t*> larger
+            larger = try_resize(self.blocked, room * sizeof(int32_t))
+            if larger == NULL:
+                return False
+            self.blocked = <int32_t*> larger
             memset(self.lanes + self.lane_room, 0, (room - self.lane_room) * sizeof(Lane))
-            for lane_index in range(self.lane_room, room):
-                self.lanes[<int32_t> lane_index].place = -1
-                self.lanes[<int32_t> lane_index].blocked = -1
+            for index in range(self.lane_room, room):
+                self.lanes[index].place = -1
+                self.lanes[index].blocked = -1
             self.lane_room = room
         it = &self.lanes[lane]
         if it.size == it.room:
             room = 4 if it.room == 0 else 2 * it.room
-            it.heap = <int32_t*> sized(it.heap, room * sizeof(int32_t))
+            larger = try_resize(it.heap, room * sizeof(int32_t))
+            if larger == NULL:
+                return False
+            it.heap = <int32_t*> larger
             it.room = room
+        return True
+
+    cdef void lose(self) noexcept nogil:
+        cdef int32_t lane
+        for lane in range(self.lane_room):
+            self.lanes[lane].size = 0
+            self.lanes[lane].place = self.lanes[lane].blocked = -1
+        self.ready_size = self.blocked_size = 0
+        self.lost = True
+
+    cdef void join_lane(self, int32_t bucket, int32_t lane) noexcept nogil:
+        cdef Lane* it
+        if (lane >= self.lane_room or self.lanes[lane].size == self.lanes[lane].room) and not self.reserve_lane(lane):
+            self.lose()
+            return
+        it = &self.lanes[lane]
         it.heap[it.size] = bucket
         self.buckets[bucket].lane = lane
         self.buckets[bucket].place = it.size
@@ -66,13 +96,12 @@ cdef class Lanes(MessageSlots):
             self.make_ready(lane)
         elif lane & 1 and it.blocked < 0:
             self.block(lane)
-        return 0
 
-    cdef int leave_lane(self, int32_t bucket) except -1:
+    cdef void leave_lane(self, int32_t bucket) noexcept nogil:
         cdef int32_t lane = self.buckets[bucket].lane, place = self.buckets[bucket].place
         cdef Lane* it
         if lane < 0:
-            return 0
+            return
         it = &self.lanes[lane]
         it.size -= 1
         self.buckets[bucket].lane = self.buckets[bucket].place = -1
@@ -85,7 +114,6 @@ cdef class Lanes(MessageSlots):
             self.unblock(lane)
         elif it.place >= 0:
             self.reorder(lane)
-        return 0
 
     cdef void sift(self, int32_t lane, int32_t place) noexcept nogil:
         cdef int32_t* heap = self.lanes[lane].heap

@@ -62,6 +62,7 @@ cdef class Rounds(QueueState):
         self.totals.rounds += 1
 
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
+    cdef int make_round(self, int64_t now) except -1             # what was opened
     cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1
     cdef int64_t serve(self, int64_t wanted, int64_t now) except -1     # page in, then dispatch these and waiting ones
     cdef int keep_page(self) except -1                           # the page of an interrupted round waits
@@ -79,9 +80,17 @@ cdef class Rounds(QueueState):
     cdef int32_t choose(self, int32_t message, int32_t* changed) except -2
     cdef int regrouped(self, int32_t* changed) except -1
     cdef int give(self, int32_t message, int32_t slot, int32_t* changed, int64_t now) except -1
-    cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1
+    cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1     # after ``reserve_handout``
     cdef void take_turns(self, int32_t slot, bint grouped) noexcept
-    cdef int emit(self, int32_t slot, int32_t message) except -1
+    # All that a message needs memory for before it goes to ``slot``; what has expired is noted.
+    cdef int reserve_handout(self, int32_t message, int32_t slot, int64_t now) except -1
+    cdef inline int reserve_out(self) except -1:                 # a place in ``out``
+        if self.out_size == self.out_room:
+            self.enlarge_out()
+        return 0
+
+    cdef int enlarge_out(self) except -1
+    cdef void emit(self, int32_t slot, int32_t message) noexcept nogil    # after ``reserve_out``
     cdef int dispatched(self, int32_t message, int64_t now) except -1    # to a consumer or a browser
     cdef int browse_round(self, int64_t now) except -1
     cdef bint browsed_enough(self, int32_t slot) except -1

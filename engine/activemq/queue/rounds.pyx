@@ -1,9 +1,10 @@
 """Rounds of one queue, as org.apache.activemq.broker.region.Queue makes them (spec activemq 2.2-2.8)."""
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.lowlevel.linked_list cimport Chain, start_chain
 from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
 from pyengine._engine.activemq.queue.group_map cimport CACHED
@@ -32,7 +33,7 @@ cdef class Rounds(QueueState):
 
     cdef int start_over(self) except -1:
         self.refuse_while_asked()
-        if self.consumers.vacant or self.browsers or self.consumers.targets:
+        if self.consumers.vacant_count or self.browsers or self.consumers.targets:
             raise IllegalStateError(
                 "a queue that a consumer left, or with browsers or named consumers, is not used for another: make one")
         self.pending.renew()
@@ -97,16 +98,13 @@ cdef class Rounds(QueueState):
         self.echo = True
         return 0
 
-    cdef int emit(self, int32_t slot, int32_t message) except -1:
-        cdef Handout* larger
-        cdef Handout* it
-        if self.out_size == self.out_room:
-            larger = <Handout*> realloc(self.out, max(64, 2 * self.out_room) * sizeof(Handout))
-            if larger == NULL:
-                raise MemoryError()
-            self.out = larger
-            self.out_room = max(64, 2 * self.out_room)
-        it = &self.out[self.out_size]
+    cdef int enlarge_out(self) except -1:
+        self.out = <Handout*> resize(self.out, max(64, 2 * self.out_room) * sizeof(Handout))
+        self.out_room = max(64, 2 * self.out_room)
+        return 0
+
+    cdef void emit(self, int32_t slot, int32_t message) noexcept nogil:
+        cdef Handout* it = &self.out[self.out_size]
         it.slot = slot
         it.consumer = self.consumers.at[slot].id
         it.message = message
@@ -119,7 +117,6 @@ cdef class Rounds(QueueState):
             it.redeliveries = self.pending.at[message].redeliveries
             it.group_first = self.pending.at[message].group_first
         self.out_size += 1
-        return 0
 
     cdef bint delayed(self, int64_t now) except -1:
         if self.start_at < 0 and self.first_consumer:
@@ -136,12 +133,24 @@ cdef class Rounds(QueueState):
 
     cdef int round(self, int64_t now) except -1:
         # One wakeup; 0 if a start delay holds it back.
-        cdef int64_t wanted
-        cdef int32_t active
-        cdef bint forced
+        cdef int64_t due = self.rounds_due
+        cdef bint echo = self.echo, whole = False
         if self.delayed(now):
             return 0
         self.open_round()
+        try:
+            self.make_round(now)
+            whole = True
+        finally:
+            if not whole:                     # it was interrupted, and is still to be made
+                self.rounds_due = max(self.rounds_due, due)
+                self.echo |= echo
+        return 1
+
+    cdef int make_round(self, int64_t now) except -1:
+        cdef int64_t wanted
+        cdef int32_t active
+        cdef bint forced
         active = len(self.browsers)
         self.stirred = active > 0 or self.first_consumer      # a start delay may begin at the next round
         forced = active > 0 and self.max_browse_page_size != 0
@@ -156,7 +165,7 @@ cdef class Rounds(QueueState):
         self.stirred |= self.serve(wanted, now) > 0
         if active:
             self.browse_round(now)
-        return 1
+        return 0
 
     cdef int64_t serve(self, int64_t wanted, int64_t now) except -1:
         cdef int64_t taken = 0
@@ -182,12 +191,8 @@ cdef class Rounds(QueueState):
         # Page in to ``fresh`` and return the number; expired messages leave instead.
         cdef int64_t taken = 0
         cdef int32_t message
-        cdef int32_t* larger
         if wanted > self.fresh_room:
-            larger = <int32_t*> realloc(self.fresh, max(256, 2 * wanted) * sizeof(int32_t))
-            if larger == NULL:
-                raise MemoryError()
-            self.fresh = larger
+            self.fresh = <int32_t*> resize(self.fresh, max(256, 2 * wanted) * sizeof(int32_t))
             self.fresh_room = max(256, 2 * wanted)
         self.pending.begin_page(wanted)
         while taken < wanted:
@@ -202,13 +207,15 @@ cdef class Rounds(QueueState):
             message = self.pending.page_in()
             if message < 0:
                 break
+            self.fresh[taken] = message
+            self.fresh_size = taken + 1
             if 0 < self.pending.at[message].expiration < now:
                 self.stirred = True
-                self.expire_message(message)
+                self.note_expired(message)
+                self.fresh_size = taken
+                self.drop_expired(message)
                 continue
-            self.fresh[taken] = message
             taken += 1
-            self.fresh_size = taken
         if self.prioritized_messages:
             self.sort(taken)
         return taken
@@ -228,8 +235,9 @@ cdef class Rounds(QueueState):
                 following = self.pending.at[message].next
                 if self.pending.at[message].whereabouts == WAITING:
                     if 0 < self.pending.at[message].expiration < now:
+                        self.note_expired(message)
                         self.pending.withdraw(message)
-                        self.expire_message(message)
+                        self.drop_expired(message)
                     else:
                         staying += 1
                 message = following
@@ -239,8 +247,9 @@ cdef class Rounds(QueueState):
                 if staying == limit:
                     break
                 if self.pending.at[message].whereabouts == STRANDED and 0 < self.pending.at[message].expiration < now:
+                    self.note_expired(message)
                     self.stranded -= 1
-                    self.expire_message(message)
+                    self.drop_expired(message)
                 else:
                     staying += 1
         self.rounds_due += 1
@@ -276,6 +285,7 @@ cdef class Rounds(QueueState):
         return (self.pending.stored == 0 and self.rounds_due == 0 and not self.echo
                 and self.consumers.size > 0 and not self.browsers and not self.lazy_dispatch and self.flagged == 0
                 and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0
+                and not self.pending.lost
                 and (self.pending.waiting == 0 or self.pending.waiting < self.page_size
                      and not self.prioritized_messages and self.pending.next_ready() < 0))
 
@@ -303,7 +313,8 @@ cdef class Rounds(QueueState):
         # it waiting.
         cdef int32_t slot
         cdef int32_t changed[2]
-        cdef bint passes, behind = self.pending.waiting > 0
+        cdef bint passes, given = False, behind = self.pending.waiting > 0
+        self.reserve_out()
         self.arrive(message)
         self.open_round()
         self.pending.page_alone(message)
@@ -315,9 +326,18 @@ cdef class Rounds(QueueState):
             self.open_round()
             self.groups.now.round += 1
             self.groups.now.position = self.pending.at[message].position
-        slot = self.choose(message, changed) if self.consumers.open_total else -1
-        passes = (slot >= 0 and not self.consumers.at[slot].extension and not self.consumers.full_with(slot, 1)
-                  and (prompt is None or self.consumers.at[slot].id in prompt))
+        try:
+            slot = self.choose(message, changed) if self.consumers.open_total else -1
+            passes = (slot >= 0 and not self.consumers.at[slot].extension and not self.consumers.full_with(slot, 1)
+                      and (prompt is None or self.consumers.at[slot].id in prompt))
+            if slot >= 0 and not passes:
+                self.reserve_handout(message, slot, now)
+            given = True
+        finally:
+            if not given:
+                self.pending.wait(message, False, False)
+                self.groups.now.position = INT64_MAX
+                self.rounds_due += 1
         self.stirred = not passes
         if passes:
             # It takes a credit and returns it, and no state changes in between.
@@ -361,6 +381,8 @@ cdef class Rounds(QueueState):
             slot = self.choose(message, changed) if self.consumers.open_total else -1
             if self.consumers.unmarked:
                 self.consumers.mark_slow(slot)
+            if slot >= 0:
+                self.reserve_handout(message, slot, now)
             self.placed = index + 1
             self.give(message, slot, changed, now)
         self.groups.now.position = INT64_MAX
@@ -369,7 +391,8 @@ cdef class Rounds(QueueState):
     cdef int give(self, int32_t message, int32_t slot, int32_t* changed, int64_t now) except -1:
         # Give a paged-in message to the chosen consumer; slot -1: to none.
         if slot < 0:
-            return self.pending.wait(message, False, False)
+            self.pending.wait(message, False, False)
+            return 0
         self.hand_out(message, slot, now)
         return self.regrouped(changed)
 
@@ -405,9 +428,12 @@ cdef class Rounds(QueueState):
                 if slot < 0:
                     self.pending.retire(message)
                     continue
+                self.reserve_handout(message, slot, now)
                 self.pending.withdraw(message)
                 self.hand_out(message, slot, now)
                 self.regrouped(changed)
+                if self.pending.lost:
+                    raise MemoryError()
         finally:
             self.groups.now.position = INT64_MAX
             self.pending.finish()
@@ -468,6 +494,12 @@ cdef class Rounds(QueueState):
                 return slot
         return -1
 
+    cdef int reserve_handout(self, int32_t message, int32_t slot, int64_t now) except -1:
+        if 0 < self.pending.at[message].expiration < now:
+            return self.note_expired(message)
+        self.reserve_out()
+        return self.consumers.reserve_walks(slot) if self.groups.watched else 0
+
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1:
         # The subscription takes it (and drops an expired one), then the consumer moves to the end of the list.
         cdef Message* it = &self.pending.at[message]
@@ -475,7 +507,7 @@ cdef class Rounds(QueueState):
         self.stirred = True
         if expired:
             self.consumers.at[slot].enqueued += 1
-            self.expire_message(message)
+            self.drop_expired(message)
         else:
             it.whereabouts = IN_FLIGHT
             it.consumer = slot
@@ -485,8 +517,6 @@ cdef class Rounds(QueueState):
             if self.consumers.at[slot].prefetch == 0:
                 self.consumers.at[slot].extension = max(0, self.consumers.at[slot].extension - 1)
             self.emit(slot, message)
-            if self.groups.watched:
-                self.consumers.reserve_walks(slot)
             self.refresh(slot)
         self.take_turns(slot, grouped)
         return 0 if expired else self.dispatched(message, now)
@@ -524,6 +554,7 @@ cdef class Rounds(QueueState):
                 message = which
                 if page in audit:
                     continue
+                self.reserve_out()
                 audit.add(page)
                 if self.browsed_enough(slot):
                     continue
@@ -535,7 +566,8 @@ cdef class Rounds(QueueState):
                     added = True
                     self.dispatched(message, now)
             if not added or self.browsed_enough(slot):
-                self.browsers.remove(slot)
+                self.reserve_out()
+                self.browsers.remove(number)
                 self.emit(slot, -1)
             else:
                 self.ask_again()
@@ -546,6 +578,8 @@ cdef class Rounds(QueueState):
             self.consumers.at[slot].enqueued >= self.consumers.at[slot].browse_limit)
 
     cdef int end_pull(self, int32_t slot) except -1:
+        self.reserve_out()
         self.consumers.at[slot].extension = 0
         self.refresh(slot)
-        return self.emit(slot, -1)
+        self.emit(slot, -1)
+        return 0

@@ -3,8 +3,8 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT32_MAX, INT64_MAX, int32_t, int64_t
-from libc.stdlib cimport calloc
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
 from pyengine._engine.lowlevel.linked_list cimport Chain
 from pyengine._engine.activemq.queue.consumer_list cimport Consumer, ConsumerList
 from pyengine._engine.activemq.queue.group_map cimport MOST, GroupMap, get_groups, put_groups
@@ -436,9 +436,7 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
         raise reader.refuse("there are more places than messages were sent")
     pending.pages = reader.count(INT64_MAX)
     if slots:
-        pending.at = <Message*> calloc(slots, sizeof(Message))
-        if pending.at == NULL:
-            raise MemoryError()
+        pending.at = <Message*> allocate_zeros(slots, sizeof(Message))
         pending.slots = <int32_t> slots
     while True:
         run = reader.count(INT64_MAX)

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int8_t, int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 
+from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.activemq.topic.message_audit cimport producer_and_number
 from pyengine._engine.message.envelope cimport Envelope
 from pyengine._engine.message.header cimport header_in
@@ -57,7 +58,6 @@ cdef class FanOut(Ledger):
 
     cdef int32_t question_for(self, object selector) except -2:
         cdef int32_t number, room
-        cdef void* larger
         if selector is None:
             return -1
         try:
@@ -74,14 +74,8 @@ cdef class FanOut(Ledger):
             number = len(self.questions)
             if number == self.question_room:
                 room = max(16, 2 * number)
-                larger = realloc(self.verdicts, room * sizeof(int8_t))
-                if larger == NULL:
-                    raise MemoryError()
-                self.verdicts = <int8_t*> larger
-                larger = realloc(self.asked_at, room * sizeof(int64_t))
-                if larger == NULL:
-                    raise MemoryError()
-                self.asked_at = <int64_t*> larger
+                self.verdicts = <int8_t*> resize(self.verdicts, room * sizeof(int8_t))
+                self.asked_at = <int64_t*> resize(self.asked_at, room * sizeof(int64_t))
                 self.question_room = room
             self.questions.append(None)
             self.askers.append(0)

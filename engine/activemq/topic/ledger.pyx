@@ -3,9 +3,10 @@
 cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.activemq.topic.message_references cimport References
 
 cdef dict KINDS = {int(kind): kind for kind in EventKind}
@@ -68,9 +69,7 @@ cdef class Ledger(References):
         cdef Counts* larger
         if topics > self.counts_room:
             room = max(16, 2 * topics)
-            larger = <Counts*> realloc(self.counts, room * sizeof(Counts))
-            if larger == NULL:
-                raise MemoryError()
+            larger = <Counts*> resize(self.counts, room * sizeof(Counts))
             memset(&larger[self.counts_room], 0, (room - self.counts_room) * sizeof(Counts))
             for index in range(self.counts_room, room):
                 larger[index].stored_first = larger[index].stored_last = -1

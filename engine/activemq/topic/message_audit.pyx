@@ -1,7 +1,9 @@
 """Duplicate detection by producer and sequence number; see message_audit.pxd."""
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
+
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
 
 from pyengine.errors import ConfigurationError
 
@@ -21,9 +23,7 @@ cdef class Window:
     def __cinit__(self, int64_t depth):
         self.arrays = max((depth + 1) // 64 + 1, 1)
         self.first = -1
-        self.words = <uint64_t*> calloc(self.arrays, sizeof(uint64_t))
-        if self.words == NULL:
-            raise MemoryError()
+        self.words = <uint64_t*> allocate_zeros(self.arrays, sizeof(uint64_t))
 
     def __dealloc__(self):
         free(self.words)

@@ -3,9 +3,10 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate, resize
 from pyengine._engine.lowlevel.linked_list cimport append_slot, prepend_slot, unlink_slot
 
 from pyengine.errors import IllegalStateError
@@ -36,9 +37,7 @@ cdef class References:
 
     cdef int rehash(self, int64_t size) except -1:
         cdef int32_t slot
-        cdef int32_t* larger = <int32_t*> malloc(size * sizeof(int32_t))
-        if larger == NULL:
-            raise MemoryError()
+        cdef int32_t* larger = <int32_t*> allocate(size * sizeof(int32_t))
         free(self.table)
         self.table = larger
         self.table_size = size
@@ -82,7 +81,6 @@ cdef class References:
 
     cdef int32_t add(self, object body, int64_t handle) except -1:
         cdef int32_t slot, index, room
-        cdef Post* larger
         cdef Post* it
         if handle >= 0 and self.find(handle) >= 0:
             raise IllegalStateError(f"message {handle} is here already")
@@ -90,13 +88,10 @@ cdef class References:
             self.rehash(2 * self.table_size)
         if self.free_slot < 0:
             room = 64 if self.slots == 0 else 2 * self.slots
-            larger = <Post*> realloc(self.at, room * sizeof(Post))
-            if larger == NULL:
-                raise MemoryError()
-            self.at = larger
+            self.at = <Post*> resize(self.at, room * sizeof(Post))
             for index in range(room - 1, self.slots - 1, -1):
-                larger[index].handle = -1
-                larger[index].stored_after = self.free_slot
+                self.at[index].handle = -1
+                self.at[index].stored_after = self.free_slot
                 self.free_slot = index
             self.slots = room
         slot = self.free_slot
@@ -141,16 +136,12 @@ cdef class References:
 
     cdef int32_t refer(self, int32_t message) except -1:
         cdef int32_t reference, index, room
-        cdef Reference* larger
         if self.free_ref < 0:
             room = 256 if self.ref_slots == 0 else 2 * self.ref_slots
-            larger = <Reference*> realloc(self.refs, room * sizeof(Reference))
-            if larger == NULL:
-                raise MemoryError()
-            self.refs = larger
+            self.refs = <Reference*> resize(self.refs, room * sizeof(Reference))
             for index in range(room - 1, self.ref_slots - 1, -1):
-                larger[index].message = -1
-                larger[index].next = self.free_ref
+                self.refs[index].message = -1
+                self.refs[index].next = self.free_ref
                 self.free_ref = index
             self.ref_slots = room
         reference = self.free_ref

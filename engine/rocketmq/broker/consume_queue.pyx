@@ -1,8 +1,10 @@
 """A broker's index of one message queue and the answer to a pull (DefaultMessageStore.getMessage, ConsumeQueue)."""
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
-from libc.stdlib cimport free, realloc
+from libc.stdlib cimport free
 from libc.string cimport memmove
+
+from pyengine._engine.lowlevel.memory cimport resize, try_resize
 
 
 MAX_TRANSFER_COUNT = MAX_COUNT
@@ -63,10 +65,7 @@ cdef class ConsumeQueue:
             raise ValueError(f"position = {position} does not lie behind {self.entries[self.end - 1].position}")
         if self.end == self.capacity:
             wanted = max(<int64_t>16, 2 * self.capacity)
-            grown = <Entry*>realloc(self.entries, wanted * sizeof(Entry))
-            if grown == NULL:
-                raise MemoryError
-            self.entries = grown
+            self.entries = <Entry*>resize(self.entries, wanted * sizeof(Entry))
             self.capacity = wanted
         self.entries[self.end] = Entry(position, tags_code, store_time, size)
         self.end += 1
@@ -96,7 +95,7 @@ cdef class ConsumeQueue:
             self.first = 0
             wanted = max(<int64_t>1024, 2 * self.end)
             if wanted < self.capacity // 2:
-                fewer = <Entry*>realloc(self.entries, wanted * sizeof(Entry))
+                fewer = <Entry*>try_resize(self.entries, wanted * sizeof(Entry))
                 if fewer != NULL:
                     self.entries = fewer
                     self.capacity = wanted

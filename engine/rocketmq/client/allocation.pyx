@@ -2,12 +2,13 @@
 """The allocation strategies that need only positions, and the consistent-hash ring."""
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 cimport cython
 from cpython.object cimport PyObject
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
+from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros
 from pyengine._engine.lowlevel.bits cimport pyengine_prefetch
 
 import numpy as np
@@ -131,9 +132,7 @@ cdef class Hasher:
         if heads.shape[0]:
             self.heads = &heads[0]
         for blocks in range(1, BATCHED_BLOCKS + 1):
-            self.texts[blocks] = <unsigned char*>calloc(PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
-            if self.texts[blocks] == NULL:
-                raise MemoryError
+            self.texts[blocks] = <unsigned char*>allocate_zeros(PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
 
     def __dealloc__(self):
         for blocks in range(1, BATCHED_BLOCKS + 1):
@@ -178,9 +177,7 @@ cdef class Hasher:
             put(text, <const unsigned char*>PyBytes_AS_STRING(whole), length)
             self.close(text, length)
             return 0
-        text = <unsigned char*>calloc(PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
-        if text == NULL:
-            raise MemoryError
+        text = <unsigned char*>allocate_zeros(PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
         memcpy(text, PyBytes_AS_STRING(whole), length)
         pyengine_md5_pad(text, length, blocks)
         pyengine_md5_heads(text, 64 * blocks, blocks, found)
@@ -356,15 +353,13 @@ cdef object hash_nodes(list client_ids, int virtual_nodes):
 
 cdef int sort_by_hash(RingNode* nodes, int64_t count) except -1:
     """Sort by hash, a digit at a time; equal hashes keep their order."""
-    cdef RingNode* spare = <RingNode*>malloc(max(count, 1) * sizeof(RingNode))
+    cdef RingNode* spare = <RingNode*>allocate(max(count, 1) * sizeof(RingNode))
     cdef int64_t starts[2048]
     cdef int64_t i, before, digit
     cdef int bits = 8 if count < 4096 else 11, shift = 0
     cdef int64_t mask = (1 << bits) - 1
     cdef RingNode* source = nodes
     cdef RingNode* target = spare
-    if spare == NULL:
-        raise MemoryError
     while shift < 32:
         for i in range(mask + 1):
             starts[i] = 0
@@ -411,10 +406,8 @@ cdef class HashRing:
         self.shift = 24
         while self.shift > 8 and 1 << (32 - self.shift) < 2 * total:
             self.shift -= 1
-        self.nodes = <RingNode*>malloc((total + 1) * sizeof(RingNode))
-        self.starts = <int32_t*>malloc(((1 << (32 - self.shift)) + 2) * sizeof(int32_t))
-        if self.nodes == NULL or self.starts == NULL:
-            raise MemoryError
+        self.nodes = <RingNode*>allocate((total + 1) * sizeof(RingNode))
+        self.starts = <int32_t*>allocate(((1 << (32 - self.shift)) + 2) * sizeof(int32_t))
         # Put every node into its bucket: starts[b + 1] is where the next node of bucket b goes, and at the end where
         # bucket b + 1 begins.
         self.count_buckets(&values[0] if total else NULL, 1, total, 2)

@@ -17,8 +17,8 @@ from cython cimport final
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport malloc
 
+from pyengine._engine.lowlevel.memory cimport allocate
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 
 
@@ -79,9 +79,7 @@ cdef class Window:
         if chunk == NULL:
             return self.make(base)
         if chunk.messages == NULL:
-            chunk.messages = <PyObject**>malloc(64 * sizeof(PyObject*))
-            if chunk.messages == NULL:
-                raise MemoryError
+            chunk.messages = <PyObject**>allocate(64 * sizeof(PyObject*))
             self.filled += 1
         return chunk
 

@@ -6,9 +6,10 @@ from cython cimport final
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memmove
 
+from pyengine._engine.lowlevel.memory cimport allocate, resize
 from pyengine._engine.lowlevel.bits cimport highest_bit, lowest_bit
 
 # Empty chunks that the array may hold for each one in use when it is extended; twice as many before they are swept.
@@ -78,9 +79,7 @@ cdef class Window:
         """A new chunk with slots; the caller sets its first bit."""
         cdef int64_t index, i, held = self.tail - self.head, before = 0, behind = 0
         cdef uint64_t allowed = <uint64_t>max(0, SPARE * (self.filled + 16) - held), apart
-        cdef PyObject** messages = <PyObject**>malloc(64 * sizeof(PyObject*))
-        if messages == NULL:
-            raise MemoryError
+        cdef PyObject** messages = <PyObject**>allocate(64 * sizeof(PyObject*))
         try:
             if held == 0:
                 index = self.room(self.head, 1)
@@ -112,7 +111,6 @@ cdef class Window:
     cdef int64_t room(self, int64_t index, int64_t count) except -1:
         """Make room for ``count`` chunks before ``index``; return where it lies. The chunks there are not set."""
         cdef int64_t held = self.tail - self.head, ahead = index - self.head, larger
-        cdef Chunk* grown
         if ahead == 0 and self.head >= count:
             self.head -= count
             return self.head
@@ -121,10 +119,7 @@ cdef class Window:
             self.head, self.tail = 0, held
         elif self.tail + count > self.capacity:
             larger = max(8, self.tail + count + (self.tail + count) // 4)
-            grown = <Chunk*>realloc(self.chunks, larger * sizeof(Chunk))
-            if grown == NULL:
-                raise MemoryError
-            self.chunks = grown
+            self.chunks = <Chunk*>resize(self.chunks, larger * sizeof(Chunk))
             self.capacity = larger
         index = self.head + ahead
         memmove(self.chunks + index + count, self.chunks + index, (self.tail - index) * sizeof(Chunk))

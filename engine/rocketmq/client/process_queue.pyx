@@ -5,8 +5,9 @@ from cpython.long cimport PyLong_Check, PyLong_CheckExact
 from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 
+from pyengine._engine.lowlevel.memory cimport allocate
 from pyengine._engine.java.numbers cimport parsed_long
 from pyengine._engine.rocketmq.client.offset_window cimport Window
 
@@ -116,9 +117,7 @@ cdef int64_t* offsets_of(list batch, int64_t* few) except NULL:
     cdef int64_t count = len(batch), i
     cdef int64_t* offsets = few
     if count > FEW:
-        offsets = <int64_t*>malloc(2 * count * sizeof(int64_t))
-        if offsets == NULL:
-            raise MemoryError
+        offsets = <int64_t*>allocate(2 * count * sizeof(int64_t))
     try:
         for i in range(count):
             offsets[i] = offset_of(batch[i])

@@ -21,12 +21,15 @@ from pyengine.activemq.client.options import (
 )
 from pyengine.activemq.transport.commands import Transport
 from pyengine.attributes import Declared, letters
+from pyengine.activemq.session import destination_of
+from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock
 from pyengine.destinations import Destination, destination_of
 from pyengine.errors import ConfigurationError, JMSError
 from pyengine.topology.checked import check, check_arguments
 
 
+@named_arguments
 class ConnectionFactory(Declared):
     """Makes connections to a broker in this process.
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.java.hashing import set_order
-from pyengine.attributes import frozen, letters
+from pyengine.attributes import frozen, letters, named_arguments
 from pyengine.destinations import query_options
 from pyengine.durations import Milliseconds
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean, shown
@@ -57,6 +57,7 @@ class _JavaOptions(Checked):
                 raise ConfigurationError(name, shown(value), f"not a whole number of {bits} bits")
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrefetchPolicy(_JavaOptions):
@@ -80,6 +81,7 @@ class PrefetchPolicy(_JavaOptions):
                 object.__setattr__(self, each.name, min(getattr(self, each.name), MAX_PREFETCH_SIZE))
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionOptions(_JavaOptions):

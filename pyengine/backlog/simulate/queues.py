@@ -18,6 +18,7 @@ from pyengine import Selector
 from pyengine._engine.activemq.queue.queue import Queue
 from pyengine._engine.simulation.queue_simulation import QueueRun, RowMask
 from pyengine.activemq.core_settings import queue_settings
+from pyengine.attributes import named_arguments
 from pyengine.backlog.findings import Said
 from pyengine.backlog.simulate.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
 from pyengine.errors import ConfigurationError, counted, shown
@@ -64,6 +65,7 @@ def _column(
     return found
 
 
+@named_arguments
 @dataclass(frozen=True, eq=False)
 class Workload:
     """Messages to come. arrivals: int64 ns since the start, rising. services: int64 ns of work each.
@@ -165,6 +167,7 @@ def pulling(consumers: Sequence[SimulatedConsumer], policy: Policy) -> Problem |
     return None if all(policy.prefetch_of(each.prefetch) for each in consumers) else PULLS
 
 
+@named_arguments
 @dataclass(frozen=True, slots=True)
 class SimulatedConsumer(Checked):
     """A consumer and its client. Times are seconds from the start.
@@ -420,6 +423,7 @@ def simulate(
     )  # fmt: skip
 
 
+@named_arguments
 @dataclass(frozen=True, slots=True)
 class Variant(Checked):
     """One answer to "what if": consumers and a policy, under a name."""

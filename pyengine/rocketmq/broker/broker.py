@@ -14,7 +14,7 @@ from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic
 from pyengine._engine.wire.fastjson import INT32
-from pyengine.attributes import Declared
+from pyengine.attributes import Declared, named_arguments
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
 from pyengine.processes import belong
@@ -43,6 +43,7 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 FIRST_PORT = 10911
 
 
+@named_arguments
 class Broker(Declared):
     """A cluster of named brokers, with everything that clients ask of it (remoting.MQClientAPI).
 

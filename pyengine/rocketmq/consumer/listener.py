@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from pyengine.attributes import Declared, frozen
+from pyengine.attributes import Declared, frozen, named_arguments
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -29,6 +29,7 @@ class ConsumeOrderlyStatus(Enum):
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
 
 
+@named_arguments
 @dataclass(slots=True)
 class ConsumeConcurrentlyContext(Declared):
     """What a concurrent listener can set for one batch.
@@ -42,6 +43,7 @@ class ConsumeConcurrentlyContext(Declared):
     ack_index: int = 2**31 - 1
 
 
+@named_arguments
 @dataclass(slots=True)
 class ConsumeOrderlyContext(Declared):
     """What an ordered listener can set for one batch.
@@ -71,6 +73,7 @@ def _check(listener: object) -> None:
         raise ConfigurationError("listener", repr(listener), "cannot be called", hint)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class MessageListenerConcurrently:
@@ -86,6 +89,7 @@ class MessageListenerConcurrently:
         _check(self.consume_message)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class MessageListenerOrderly:

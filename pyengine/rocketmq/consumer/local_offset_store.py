@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from pyengine.attributes import named_arguments
 from pyengine.errors import ConfigurationError, InvalidSourceError, MQClientError
 from pyengine.rocketmq.broker.offset_files import local_offset_text, read_local_offsets, read_or_backup, replace_file
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType, RememberedOffsets, check_queue, listed_queues
@@ -37,6 +38,7 @@ def check_folder_names(option: str, text: str) -> None:
         raise ConfigurationError(option, repr(text), problem, hint)
 
 
+@named_arguments
 class LocalFileOffsetStore(RememberedOffsets):
     """LocalFileOffsetStore: ``<directory>/<client id>/<group>/offsets.json``, readable by the real client and back.
 

@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Protocol
 
 from pyengine._engine.rocketmq.client.offset_table import OffsetTable
+from pyengine.attributes import named_arguments
 from pyengine.errors import ConfigurationError, NullArgumentError, OffsetNotFoundError
 from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, check_listed, plain_text, whole_number
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -101,6 +102,7 @@ class RememberedOffsets:
             return dict(self._table.items())
 
 
+@named_arguments
 class RemoteBrokerOffsetStore(RememberedOffsets):
     """Offsets of clustering: the broker's, with a copy in memory (RemoteBrokerOffsetStore, spec rocketmq 5.2).
 

@@ -15,6 +15,7 @@ from pyengine._engine.rocketmq.client.validators import check_consumer_group, ch
 from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared
 from pyengine.clock import Clock
+from pyengine.attributes import Declared, named_arguments
 from pyengine.durations import Milliseconds, whole_milliseconds
 from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.consumer.listener import (
@@ -46,6 +47,7 @@ NOT_DONE = {
 }
 
 
+@named_arguments
 @dataclass(kw_only=True, eq=False)
 class ClientConfig(Declared):
     """What a client shares among its consumers and producers (ClientConfig). Intervals and timeouts are ms, or a
@@ -134,6 +136,7 @@ class ClientConfig(Declared):
         return "@".join(parts)
 
 
+@named_arguments
 @dataclass(kw_only=True, eq=False)
 class ConsumerParameters(ClientConfig):
     """The parameters of DefaultMQPushConsumer; all can be set at any time, ranges are checked at start() alone.

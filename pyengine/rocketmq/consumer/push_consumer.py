@@ -9,6 +9,7 @@ from typing import Any, Self, TypeVar
 
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.wire.fastjson import INT32
+from pyengine.attributes import named_arguments
 from pyengine.clock import Clock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.metrics import Metric
@@ -28,6 +29,7 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 Listener = TypeVar("Listener", bound=Callable[..., Any])
 
 
+@named_arguments
 @dataclass(eq=False)
 class DefaultMQPushConsumer(PushConsumerParameters):
     """One member of a consumer group: it gets messages from its brokers and gives them to a listener.

@@ -20,6 +20,7 @@ from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared
 from pyengine.clock import Clock, SystemClock, Timer
 from pyengine.durations import milliseconds, seconds
+from pyengine.attributes import Declared, named_arguments
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq.remoting.mq_client_api import check_listed, whole_number
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _ORDERS = {"key": WorkOrder.BY_KEY, "queue": WorkOrder.BY_QUEUE, "none": WorkOrder.UNORDERED}
 
 
+@named_arguments
 class TopicPartition(NamedTuple):
     """A partition of a Kafka topic; equal to the plain tuple."""
 
@@ -80,6 +82,7 @@ def _system_clock() -> SystemClock:
     return SystemClock()
 
 
+@named_arguments
 class RecordWorker(Declared):
     """Hands out polled records to any number of threads or tasks and keeps the offset that is safe to commit.
 

@@ -7,9 +7,10 @@ import hmac
 from dataclasses import dataclass, field
 
 from pyengine._engine.wire.remoting import RemotingCommand
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:

@@ -16,6 +16,7 @@ from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
 from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, properties_text
 from pyengine._engine.wire.remoting import RemotingCommand
+from pyengine.attributes import named_arguments
 from pyengine.clock import SystemClock
 from pyengine.errors import (
     ConfigurationError,
@@ -104,6 +105,7 @@ class _Route:
     fetched: int
 
 
+@named_arguments
 class Cluster:
     """The cluster that name servers know: a remoting.MQClientAPI of one client.
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self, overload
 
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
-from pyengine.attributes import Declared
+from pyengine.attributes import Declared, named_arguments
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.processes import belong
 from pyengine.rocketmq import message as names
@@ -33,6 +33,7 @@ _producers = count(1)
 NOT_HONOURED = ("__STARTDELIVERTIME",)
 
 
+@named_arguments
 class Producer(Declared):
     """Sends messages to the brokers: an embedded Broker, or those that the name servers at ``namesrv_addr`` know
     (``host:port;host:port``). group: its producer group. Safe from any thread.

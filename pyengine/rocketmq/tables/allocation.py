@@ -17,6 +17,7 @@ import numpy.typing as npt
 from pyengine._engine.rocketmq.client import allocation as core
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue as MessageQueue
 from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import AllocationError, did_you_mean
 from pyengine.visible import logger
 from pyengine.whole_numbers import is_whole_number
@@ -144,6 +145,7 @@ def _first_positions_only(owners: Owners, client_ids: Sequence[str]) -> Owners:
     return owners
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragely:
@@ -162,6 +164,7 @@ class AllocateMessageQueueAveragely:
         return _first_positions_only(core.averagely(len(queues), len(client_ids)), client_ids)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragelyByCircle:
@@ -180,6 +183,7 @@ class AllocateMessageQueueAveragelyByCircle:
         return _first_positions_only(core.averagely_by_circle(len(queues), len(client_ids)), client_ids)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByMachineRoom:
@@ -225,6 +229,7 @@ class AllocateMessageQueueByMachineRoom:
         return parts[0] in self.consumer_idcs
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByConfig:
@@ -252,6 +257,7 @@ class AllocateMessageQueueByConfig:
         return np.array([0 if queue in configured else -1 for queue in queues], np.int32)
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueConsistentHash:
@@ -285,6 +291,7 @@ class AllocateMessageQueueConsistentHash:
         return core.HashRing(ids, self.virtual_node_count, nodes).owners([self.hash_function(name) for name in names])
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
