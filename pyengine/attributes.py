@@ -9,7 +9,7 @@ from functools import cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Never, TypeVar
 
-from pyengine.errors import UnknownNameError, shown, unknown_argument
+from pyengine.errors import UnknownNameError, shown, unknown_arguments
 
 Kind = TypeVar("Kind", bound=type)
 
@@ -168,10 +168,10 @@ def named_arguments(kind: Kind) -> Kind:
         try:
             return make(self, *values, **named)
         except TypeError:
-            for name, value in named.items():
-                if name not in known:
-                    raise unknown_argument(kind.__name__, name, value, known) from None
-            raise
+            unknown = {name: value for name, value in named.items() if name not in known}
+            if not unknown:
+                raise
+        raise unknown_arguments(kind.__name__, unknown, known)
 
     setattr(kind, maker, staticmethod(checked) if maker == "__new__" else checked)
     return kind

@@ -3,7 +3,7 @@ every driver can raise from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 
 from pyengine.visible import one_line, one_sentence, visible
@@ -316,8 +316,9 @@ class UnknownNameError(ConfigurationError, AttributeError, TypeError):
     """An attribute or an argument that is not there, or not to be set. option: its full name. hint: what was meant."""
 
 
-def unknown_argument(owner: str, name: str, value: object, known: Iterable[str]) -> UnknownNameError:
-    """The error for a keyword that a constructor does not take. owner: the class. known: those that it takes."""
+def unknown_arguments(owner: str, given: Mapping[str, object], known: Iterable[str]) -> UnknownNameError:
+    """The error for keywords that a constructor does not take. owner: the class. known: those that it takes."""
+    name, value = next(iter(given.items()))
     return UnknownNameError(f"{owner}.{name}", value, "no such argument", did_you_mean(name, known))
 
 

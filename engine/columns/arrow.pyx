@@ -20,6 +20,7 @@ from pyengine._engine.java.value cimport (
 )
 from pyengine.errors import (
     InvalidMessageError, PyengineError, UnreadableBatchError, UnsupportedColumnError, counted,
+    unknown_arguments,
 )
 
 
@@ -222,7 +223,9 @@ cdef class Columns:
     pickle the batch itself.
     """
 
-    def __cinit__(self, object batch):
+    def __cinit__(self, object batch, **unknown):
+        if unknown:
+            raise unknown_arguments("Columns", unknown, ("batch",))
         self.positions = {}
         self.types = []
         self.keep = []

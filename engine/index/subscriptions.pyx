@@ -24,7 +24,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy
 
-from pyengine.errors import InvalidSelectorError, MissingColumnError, SelectorEvaluationError, counted
+from pyengine.errors import (
+    InvalidSelectorError, MissingColumnError, SelectorEvaluationError, counted, unknown_arguments,
+)
 
 cdef enum:
     SMALL_TAIL = 64
@@ -53,7 +55,9 @@ cdef class Subscriptions:
     Raises InvalidSelectorError.
     """
 
-    def __init__(self, subscriptions=(), *, dialect="activemq", on_error="raise"):
+    def __init__(self, subscriptions=(), *, dialect="activemq", on_error="raise", **unknown):
+        if unknown:
+            raise unknown_arguments("Subscriptions", unknown, ("subscriptions", "dialect", "on_error"))
         if on_error not in ("raise", "reject"):
             raise ValueError(f"on_error is {on_error!r}; it must be one of 'raise', 'reject'")
         Selector("TRUE", dialect)

@@ -19,7 +19,7 @@ from pyengine._engine.java.value cimport RAISED, TRUE, UNKNOWN, Scratch, free_sc
 
 import numpy
 
-from pyengine.errors import SelectorEvaluationError
+from pyengine.errors import SelectorEvaluationError, unknown_arguments
 
 cdef object TRUTH = numpy.dtype(numpy.int8)
 cdef object FLAG = numpy.dtype(numpy.bool_)
@@ -106,7 +106,9 @@ cdef class Selector:
     Rules: ActiveMQ's org.apache.activemq.filter, RocketMQ's org.apache.rocketmq.filter.
     """
 
-    def __cinit__(self, text, dialect="activemq"):
+    def __cinit__(self, text, dialect="activemq", **unknown):
+        if unknown:
+            raise unknown_arguments("Selector", unknown, ("text", "dialect"))
         cdef object key = key_of(text, dialect)
         cdef Selector known = recent.get(key)
         if known is None:

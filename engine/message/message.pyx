@@ -96,6 +96,14 @@ def rebuild(type kind, dict attributes, dict properties):
     return message
 
 
+cdef object no_such(Message message, name, value, str problem):
+    # The error for a name that no message has, with the one that was meant.
+    code = header_code(name)
+    written = name[3:] if name[:3].lower() == "jms" else name
+    hint = f"did you mean {header_attribute(code)!r}?" if code else did_you_mean(written, FRESH)
+    return UnknownNameError(f"{type(message).__name__}.{name}", value, problem, hint)
+
+
 @cython.no_gc
 cdef class Message(Envelope):
     """One message: the JMS headers and the typed properties (spec activemq 1.7).
@@ -116,8 +124,7 @@ cdef class Message(Envelope):
             self.put_all(properties)
         for name, value in attributes.items():
             if name not in FRESH:
-                hint = did_you_mean(name, FRESH)
-                raise TypeError(f"Message() has no attribute {name!r}" + (f"; {hint}" if hint else ""))
+                raise no_such(self, name, value, "no such argument")
             setattr(self, name, value)
 
     def __setattr__(self, name, value):
@@ -126,11 +133,7 @@ cdef class Message(Envelope):
         except AttributeError:
             if hasattr(type(self), name):
                 raise
-            code = header_code(name)
-            written = name[3:] if name[:3].lower() == "jms" else name
-            hint = f"did you mean {header_attribute(code)!r}?" if code else did_you_mean(written, FRESH)
-            problem = "no such attribute, nothing would read it"
-            raise UnknownNameError(f"{type(self).__name__}.{name}", value, problem, hint) from None
+            raise no_such(self, name, value, "no such attribute, nothing would read it") from None
 
     @classmethod
     def from_mapping(cls, mapping):

@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from sys import intern
 
 from pyengine._engine.message.header import fresh_headers
-from pyengine.errors import InvalidMessageError, counted
+from pyengine.errors import InvalidMessageError, counted, unknown_arguments
 
 
 cdef inline size_t text_bytes_of(const Value* value) noexcept nogil:
@@ -103,7 +103,9 @@ cdef class PackedMessages:
     Raises InvalidMessageError for a value that no message property can have.
     """
 
-    def __cinit__(self, messages, names=None):
+    def __cinit__(self, messages, names=None, **unknown):
+        if unknown:
+            raise unknown_arguments("PackedMessages", unknown, ("messages", "names"))
         cdef list sources = list(messages)
         for row, source in enumerate(sources):
             if not isinstance(source, (Message, Mapping)):

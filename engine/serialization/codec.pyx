@@ -8,7 +8,7 @@ from libc.string cimport memcpy, memset
 from pyengine._engine.lowlevel.memory cimport resize
 
 from pyengine._engine.matching.selector import Selector
-from pyengine.errors import SnapshotError
+from pyengine.errors import SnapshotError, unknown_arguments
 
 cdef extern from "lowlevel/crc32.h":
     void pyengine_crc32_prepare() noexcept nogil
@@ -32,7 +32,9 @@ cdef class SharedValues:
     that ``restore`` makes of its ``snapshot()``. Values are only added, never removed.
     """
 
-    def __cinit__(self):
+    def __cinit__(self, **unknown):
+        if unknown:
+            raise unknown_arguments("SharedValues", unknown, ())
         self.numbers = {}
         self.values = []
 

@@ -7,7 +7,7 @@ from pyengine._engine.java.value cimport java_text
 from datetime import timedelta
 
 from pyengine.durations import whole_milliseconds
-from pyengine.errors import InvalidTopologyError, UnknownNameError, did_you_mean
+from pyengine.errors import InvalidTopologyError, UnknownNameError, did_you_mean, unknown_arguments
 
 
 cdef object in_milliseconds(object delay):
@@ -32,7 +32,9 @@ cdef class RedeliveryPolicy:
     def __cinit__(self, *, object maximum_redeliveries=6, object initial_redelivery_delay=1000,
                   object redelivery_delay=1000, object use_exponential_back_off=False, object back_off_multiplier=5.0,
                   object maximum_redelivery_delay=-1, object use_collision_avoidance=False,
-                  object collision_avoidance_percent=15, object pre_dispatch_check=True):
+                  object collision_avoidance_percent=15, object pre_dispatch_check=True, **unknown):
+        if unknown:
+            raise unknown_arguments("RedeliveryPolicy", unknown, _FIELDS)
         initial_redelivery_delay = in_milliseconds(initial_redelivery_delay)
         redelivery_delay = in_milliseconds(redelivery_delay)
         maximum_redelivery_delay = in_milliseconds(maximum_redelivery_delay)

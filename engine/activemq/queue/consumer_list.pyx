@@ -220,27 +220,30 @@ cdef class ConsumerList:
             self.order = <int32_t*> resize(self.order, (before + 1) * sizeof(int32_t))
             self.vacant = <int32_t*> resize(self.vacant, (before + 1) * sizeof(int32_t))
             self.groups.reserve_slots(self.slots + 1)
-            self.at[before].connection = self.at[before].target = -1
+            self.clear(<int32_t> before)
             self.vacant[0] = self.slots
             self.vacant_count = 1
             self.slots += 1
         slot = self.vacant[self.vacant_count - 1]
         free(self.at[slot].walks)
-        memset(&self.at[slot], 0, sizeof(Consumer))
+        self.clear(slot)
         self.reserve_walks(slot)
         self.slot_of[self.next_id] = slot
         self.vacant_count -= 1
         self.groups.counts[slot] = 0
         self.at[slot].id = self.next_id
-        start_chain(&self.at[slot].held)
         self.at[slot].predicate = predicate
         self.at[slot].connection = connection
-        self.at[slot].target = -1
         self.at[slot].extends = self.use_prefetch_extension
         self.at[slot].live = 1
         self.predicates[predicate].users += 1
         self.next_id += 1
         return slot
+
+    cdef void clear(self, int32_t slot) noexcept nogil:
+        memset(&self.at[slot], 0, sizeof(Consumer))
+        start_chain(&self.at[slot].held)
+        self.at[slot].connection = self.at[slot].target = -1
 
     cdef int leave(self, int32_t slot, object id) except -1:
         # The caller has taken it off the order and given its messages away.

@@ -12,6 +12,7 @@ from pyengine._engine.serialization.codec cimport SharedValues
 from pyengine._engine.java.hashing import hash_code
 from pyengine._engine.serialization.codec import seal, unseal
 from pyengine.errors import InvalidTopologyError, did_you_mean
+from pyengine.errors import InvalidTopologyError, did_you_mean, unknown_arguments
 
 _KINDS = ("simple", "bucket", "cached")
 cdef int32_t FEW = 1024               # number of names below which unused ones are not looked for
@@ -35,7 +36,9 @@ cdef class GroupMap:
     Raises InvalidTopologyError for anything else.
     """
 
-    def __cinit__(self, str factory not None="cached"):
+    def __cinit__(self, str factory not None="cached", **unknown):
+        if unknown:
+            raise unknown_arguments("GroupMap", unknown, ("factory",))
         self.kind, _, query = factory.partition("?")
         if self.kind not in _KINDS:
             raise InvalidTopologyError(

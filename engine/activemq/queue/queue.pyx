@@ -27,7 +27,9 @@ from pyengine._engine.serialization.codec cimport SharedValues
 
 from pyengine._engine.activemq.queue.queue_state import whole_number
 from pyengine._engine.activemq.queue.snapshot import settings_of
-from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError, SnapshotError, counted
+from pyengine.errors import (
+    IllegalStateError, InvalidMessageError, InvalidTopologyError, SnapshotError, counted, unknown_arguments,
+)
 
 
 @cython.freelist(256)
@@ -37,7 +39,9 @@ cdef class Delivery:
     ``body`` the object that was sent; ``redeliveries`` the broker's counter; ``group_first``
     JMSXGroupFirstForConsumer."""
 
-    def __init__(self, consumer, message, body, redeliveries, group_first):
+    def __init__(self, consumer, message, body, redeliveries, group_first, **unknown):
+        if unknown:
+            raise unknown_arguments("Delivery", unknown, ("consumer", "message", "body", "redeliveries", "group_first"))
         self.consumer = consumer
         self.message = message
         self.body = body

@@ -17,7 +17,7 @@ from pyengine._engine.matching.consumer_filter cimport answer, check_question
 from pyengine._engine.java.value cimport RAISED, TRUE
 from pyengine._engine.message.message cimport Message as JmsMessage
 
-from pyengine.errors import IllegalStateError, InvalidTopologyError
+from pyengine.errors import IllegalStateError, InvalidTopologyError, unknown_arguments
 
 cdef int64_t FEW = 256               # number of names below which unused ones are not looked for
 cdef int FAILURES_KEPT = 10_000      # bounds the memory if the caller never asks
@@ -30,6 +30,10 @@ def whole_number(str field, object value, object low, object high):
     return value
 
 
+SETTINGS = (
+    "max_page_size", "max_browse_page_size", "use_consumer_priority", "strict_order_dispatch", "prioritized_messages",
+    "lazy_dispatch", "use_prefetch_extension", "all_consumers_exclusive_by_default", "message_group_map_factory_type",
+    "consumers_before_dispatch_starts", "time_before_dispatch_starts", "selector_errors", "cursor")
 CURSORS = {"store": UNTIL_DRAINED, "memory": PERSISTENT_FIRST, "single": ONE_CURSOR}
 
 
@@ -41,7 +45,9 @@ cdef class QueueState:
                   bint use_prefetch_extension=True, bint all_consumers_exclusive_by_default=False,
                   str message_group_map_factory_type not None="cached", object consumers_before_dispatch_starts=0,
                   object time_before_dispatch_starts=0, str selector_errors not None="no_match",
-                  str cursor not None="store"):
+                  str cursor not None="store", **unknown):
+        if unknown:
+            raise unknown_arguments("Queue", unknown, SETTINGS)
         if selector_errors not in ("no_match", "exact"):
             raise InvalidTopologyError("must be 'no_match' or 'exact'", key="selector_errors", value=selector_errors)
         if cursor not in CURSORS:

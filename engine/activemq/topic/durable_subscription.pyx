@@ -153,6 +153,7 @@ cdef class DurableSubscription(Subscription):
         # A message begins to wait.
         cdef int32_t reference
         cdef Cursor cursor = self.cursor_of(message)
+        self.ledger.reserve_reference()
         self.enqueued += 1
         if cursor is None:
             return 0
@@ -283,13 +284,15 @@ cdef class DurableSubscription(Subscription):
             if reference < 0:
                 break
             message = self.ledger.refs[reference].message
-            self.take_from(cursor, reference)
             if 0 < self.ledger.at[message].expiration < now:
                 room += 1
                 if self.ledger.at[message].persistent or not self.ledger.at[message].expiry_reported:
                     self.expire(message)
+                self.take_from(cursor, reference)
                 self.finish(reference)
             else:
+                self.ledger.deliver(self.id, message, self.ledger.refs[reference].redeliveries)
+                self.take_from(cursor, reference)
                 self.hand_out(reference)
                 count += 1
         return 0

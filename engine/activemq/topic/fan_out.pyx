@@ -77,15 +77,19 @@ cdef class FanOut(Ledger):
                 self.verdicts = <int8_t*> resize(self.verdicts, room * sizeof(int8_t))
                 self.asked_at = <int64_t*> resize(self.asked_at, room * sizeof(int64_t))
                 self.question_room = room
-            self.questions.append(None)
             self.askers.append(0)
-        self.questions[number] = selector
-        self.askers[number] = 1
-        self.asked_at[number] = -1
+            try:
+                self.questions.append(None)
+            except MemoryError:
+                self.askers.pop()
+                raise
         try:
             self.question_of[selector] = number
         except TypeError:
             pass                 # a callable without a hash is a question of its own
+        self.questions[number] = selector
+        self.askers[number] = 1
+        self.asked_at[number] = -1
         return number
 
     cdef int drop_question(self, int32_t question) except -1:
@@ -202,9 +206,9 @@ cdef class FanOut(Ledger):
         cdef int32_t old = topic.retained, copy
         if not plain and wants_retain(body):
             kept = retained(body)
-            topic.retained = -1
-            if kept is not None:
-                copy = self.add(kept, -1)
+            copy = -1 if kept is None else self.add(kept, -1)
+            topic.retained = copy
+            if copy >= 0:
                 self.at[copy].topic = self.at[message].topic
                 self.at[copy].expiration = self.at[message].expiration
                 self.at[copy].timestamp = self.at[message].timestamp
@@ -212,7 +216,6 @@ cdef class FanOut(Ledger):
                 self.at[copy].connection = self.at[message].connection
                 self.at[copy].priority = self.at[message].priority
                 self.at[copy].persistent = self.at[message].persistent
-                topic.retained = copy
             if old >= 0:
                 self.release(old)
             self.replace_body(message, without_retain(body))

@@ -63,6 +63,12 @@ cdef class References:
     cdef int release(self, int32_t message) except -1
     cdef int32_t find(self, int64_t handle) noexcept nogil              # -1: it is gone
     cdef int replace_body(self, int32_t message, object body) except -1
+    cdef inline int reserve_reference(self) except -1:           # the next ``refer`` takes no memory
+        if self.free_ref < 0:
+            self.enlarge_references()
+        return 0
+
+    cdef int enlarge_references(self) except -1
     cdef int32_t refer(self, int32_t message) except -1
     cdef int drop(self, int32_t reference) except -1
     cdef void append(self, Line* line, int32_t reference) noexcept nogil

@@ -134,16 +134,19 @@ cdef class References:
         Py_XDECREF(old)
         return 0
 
+    cdef int enlarge_references(self) except -1:
+        cdef int32_t index, room = 256 if self.ref_slots == 0 else 2 * self.ref_slots
+        self.refs = <Reference*> resize(self.refs, room * sizeof(Reference))
+        for index in range(room - 1, self.ref_slots - 1, -1):
+            self.refs[index].message = -1
+            self.refs[index].next = self.free_ref
+            self.free_ref = index
+        self.ref_slots = room
+        return 0
+
     cdef int32_t refer(self, int32_t message) except -1:
-        cdef int32_t reference, index, room
-        if self.free_ref < 0:
-            room = 256 if self.ref_slots == 0 else 2 * self.ref_slots
-            self.refs = <Reference*> resize(self.refs, room * sizeof(Reference))
-            for index in range(room - 1, self.ref_slots - 1, -1):
-                self.refs[index].message = -1
-                self.refs[index].next = self.free_ref
-                self.free_ref = index
-            self.ref_slots = room
+        cdef int32_t reference
+        self.reserve_reference()
         reference = self.free_ref
         self.free_ref = self.refs[reference].next
         self.refs[reference].message = message

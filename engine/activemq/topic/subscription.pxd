@@ -55,7 +55,7 @@ cdef class Subscription:
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1
     cdef int add_recovered(self, int32_t message, object producer, int64_t number, int64_t now) except -1
     cdef int dispatch_waiting(self, int64_t now) except -1
-    cdef int hand_out(self, int32_t reference) except -1
+    cdef int hand_out(self, int32_t reference) except -1      # what was delivered (Ledger.deliver); takes no memory
     cdef int find_slow(self) except -1
     cdef int acknowledge(self, int kind, int64_t first, int64_t last, int64_t count, object transaction,
                          list deferred, int64_t now) except -1

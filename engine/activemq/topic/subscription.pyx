@@ -49,10 +49,12 @@ cdef class Subscription:
         cdef int32_t reference
         if self.audit is not None and producer is not None and self.audit.seen(producer, number):
             return 0
+        self.ledger.reserve_reference()
         self.enqueued += 1
         if ignored:
             return 0
         if self.matched.count == 0 and not self.full():
+            self.ledger.deliver(self.id, message, 0)
             self.hand_out(self.ledger.refer(message))
             self.slow = False
             return 0
@@ -87,9 +89,7 @@ cdef class Subscription:
             self.remove_expired(now)
         while self.matched.count > self.limit:
             if type(eviction) is OldestEviction:
-                reference = self.matched.first
-                self.ledger.unlink(&self.matched, reference)
-                self.discard(reference, False)
+                self.discard(self.matched.first, False)
                 continue
             size = max(1000, self.matched.count - self.limit)
             candidates, places = [], []
@@ -112,9 +112,7 @@ cdef class Subscription:
                 self.ledger.report(EventKind.NOT_EVICTED, self.id, -1, -1, trouble)
                 break
             for place in chosen:
-                reference = places[place]
-                self.ledger.unlink(&self.matched, reference)
-                self.discard(reference, False)
+                self.discard(places[place], False)
         return 0
 
     cdef int remove_expired(self, int64_t now) except -1:
@@ -123,27 +121,29 @@ cdef class Subscription:
         while reference >= 0:
             message = self.ledger.refs[reference].message
             if 0 < self.ledger.at[message].expiration < now:
-                self.ledger.unlink(&self.matched, reference)
                 if not self.ledger.at[message].expiry_reported:
+                    self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
                     self.ledger.at[message].expiry_reported = 1
                     self.ledger.counts[self.ledger.at[message].topic].expired += 1
-                    self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
+                self.ledger.unlink(&self.matched, reference)
                 self.ledger.drop(reference)
                 return 0
             reference = self.ledger.refs[reference].next
         return 0
 
     cdef int discard(self, int32_t reference, bint expired) except -1:
+        # Out of what waits. It is told first: nothing has changed if there is no memory for that.
         cdef int32_t message = self.ledger.refs[reference].message
-        if self.first_topic >= 0:
-            self.ledger.counts[self.first_topic].dequeues += 1
         if expired and not self.ledger.expired_as_discarded:
-            self.ledger.counts[self.ledger.at[message].topic].expired += 1
             self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
+            self.ledger.counts[self.ledger.at[message].topic].expired += 1
         else:
+            self.ledger.report(EventKind.DISCARDED, self.id, -1, message, self.discarded + 1)
             self.discarded += 1
             self.ledger.counts[self.ledger.at[message].topic].discarded += 1
-            self.ledger.report(EventKind.DISCARDED, self.id, -1, message, self.discarded)
+        if self.first_topic >= 0:
+            self.ledger.counts[self.first_topic].dequeues += 1
+        self.ledger.unlink(&self.matched, reference)
         return self.ledger.drop(reference)
 
     cdef int dispatch_waiting(self, int64_t now) except -1:
@@ -151,10 +151,11 @@ cdef class Subscription:
         while self.matched.count and not self.full():
             reference = self.matched.first
             message = self.ledger.refs[reference].message
-            self.ledger.unlink(&self.matched, reference)
             if 0 < self.ledger.at[message].expiration < now:
                 self.discard(reference, True)
             else:
+                self.ledger.deliver(self.id, message, self.ledger.refs[reference].redeliveries)
+                self.ledger.unlink(&self.matched, reference)
                 self.hand_out(reference)
         return 0
 
@@ -168,7 +169,6 @@ cdef class Subscription:
             self.first_topic = topic
         if self.prefetch == 0 and self.extension > 0:
             self.extension -= 1
-        self.ledger.deliver(self.id, message, self.ledger.refs[reference].redeliveries)
         self.ledger.append(&self.dispatched, reference)
         return 0
 

@@ -4,6 +4,8 @@ from libc.stdint cimport int64_t
 
 from pyengine._engine.rocketmq.client.process_queue cimport whole
 
+from pyengine.errors import unknown_arguments
+
 
 cdef class ControllableOffset:
     """One offset that can be frozen. value: where it starts. Source: ControllableOffset, spec rocketmq 5.1.
@@ -11,7 +13,9 @@ cdef class ControllableOffset:
     Raises ConfigurationError for an offset that is not an integer of 64 bits.
     """
 
-    def __cinit__(self, value=0):
+    def __cinit__(self, value=0, **unknown):
+        if unknown:
+            raise unknown_arguments("ControllableOffset", unknown, ("value",))
         self.value = whole("value", value)
 
     def update(self, value, *, bint increase_only=False):

@@ -11,10 +11,7 @@ from pyengine._engine.lowlevel.memory cimport allocate
 from pyengine._engine.java.numbers cimport parsed_long
 from pyengine._engine.rocketmq.client.offset_window cimport Window
 
-from pyengine._engine.rocketmq.commands.defaults import (
-    CONSUME_CONCURRENTLY_MAX_SPAN, PULL_THRESHOLD_FOR_QUEUE, PULL_THRESHOLD_SIZE_FOR_QUEUE,
-)
-from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError, unknown_arguments
 
 cdef extern from "lowlevel/slot_access.h":
     ctypedef struct Slot "pyengine_slot":
@@ -183,7 +180,9 @@ cdef class ProcessQueue:
     Source: org.apache.rocketmq...consumer.ProcessQueue.
     """
 
-    def __cinit__(self, *, now=0):
+    def __cinit__(self, *, now=0, **unknown):
+        if unknown:
+            raise unknown_arguments("ProcessQueue", unknown, ("now",))
         self.cached = Window()
         self.taken = Window()
         self.last_pull_timestamp = self.last_consume_timestamp = self.last_lock_timestamp = whole("now", now)

@@ -3,6 +3,7 @@
 Invariants: ``asked`` is set while the worker has been asked to run and has not looked at ``waiting`` for the last time.
 """
 
+from pyengine.activemq._runtime.reentrant_lock cimport ReentrantLock
 from pyengine.activemq._runtime.route cimport Route
 
 
@@ -13,7 +14,7 @@ cdef class DispatchTask(Route):
     cdef object dispatch_all
     cdef object acknowledge
     cdef object waiting                       # deque of dispatches
-    cdef object lock
+    cdef ReentrantLock lock
     cdef bint asked
     cdef bint closed
     cdef object worker                        # a clock's Worker, or None: none was needed yet

@@ -2,8 +2,10 @@
 
 from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine.activemq._runtime.route cimport Answer, Route
+from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine.activemq._runtime.reentrant_lock cimport ReentrantLock
+from pyengine.activemq._runtime.route cimport Route
 
-import threading
 from collections import deque
 
 from pyengine.errors import PyengineError
@@ -26,7 +28,7 @@ cdef class DispatchTask(Route):
         self.dispatch_all = sink.dispatch_all
         self.acknowledge = acknowledge
         self.waiting = deque()
-        self.lock = threading.Lock()
+        self.lock = ReentrantLock()
 
     cdef object take(self, MessageDispatch dispatch):
         self.waiting.append(dispatch)
@@ -34,21 +36,32 @@ cdef class DispatchTask(Route):
             self.ask()
 
     cdef int ask(self) except -1:
-        with self.lock:
+        cdef bint asking = False
+        self.lock.take(True)
+        try:
             if self.asked or self.closed:
                 return 0
-            self.asked = True
             if self.worker is None:
                 self.worker = self.clock.worker(self.name)
+            self.asked = True
+            asking = True
             self.worker.submit(self._run)  # with the lock: nobody closes it in between
+            asking = False
+        finally:
+            if asking:  # it was not submitted: whoever comes next asks again
+                self.asked = False
+            self.lock.give_back()
         return 0
 
     def close(self):
         """Stop; what was not delivered yet is not."""
-        with self.lock:
+        self.lock.take(True)
+        try:
             self.closed = True
             self.waiting.clear()
             worker = self.worker
+        finally:
+            self.lock.give_back()
         if worker is not None:
             worker.close()
 

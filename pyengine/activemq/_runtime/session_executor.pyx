@@ -198,9 +198,12 @@ cdef class SessionExecutor:
                 pass
             return 0
         if self.task is None:
-            with self.lock:
+            self.lock.take(True)
+            try:
                 if self.task is None:
                     self.task = self._new_task()
+            finally:
+                self.lock.give_back()
         self.task.wake_up()
         return 0
 
