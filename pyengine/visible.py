@@ -6,9 +6,11 @@ They are escaped once, at the output: in an error's text, a log line, a sentence
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
-from collections.abc import Mapping
+import traceback
+from collections.abc import Iterator, Mapping
 
 # Control characters except tabs and line ends, Unicode's ends of lines, and what turns the text around it.
 COMMANDS = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]"
@@ -57,8 +59,29 @@ class _Shown:
         return one_line(repr(self._value))
 
 
+def _said(error: BaseException | None) -> Iterator[str]:
+    """What an exception says, and its notes, and so on for those that it came of."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        with contextlib.suppress(Exception):  # the traceback says that its text cannot be made
+            yield str(error)
+        yield from getattr(error, "__notes__", ())
+        error = error.__cause__ or error.__context__
+
+
+def shown_traceback(error: BaseException) -> str:
+    """A traceback in which what its exceptions say stands on their lines and commands nothing."""
+    text = "".join(traceback.format_exception(error)).rstrip("\n")
+    for said in _said(error):
+        shown = one_sentence(said)
+        if shown != said:
+            text = text.replace(said, shown)
+    return visible(text)
+
+
 class _OneLine(logging.Filter):
-    """Lets every record pass, its arguments shown."""
+    """Lets every record pass, its arguments shown, and its traceback."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
@@ -67,6 +90,8 @@ class _OneLine(logging.Filter):
             record.args = {
                 name: each if isinstance(each, (int, float)) else _Shown(each) for name, each in record.args.items()
             }
+        if record.exc_info and record.exc_info[1] is not None and not record.exc_text:
+            record.exc_text = shown_traceback(record.exc_info[1])  # which formatters take as it is
         return True
 
 

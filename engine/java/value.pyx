@@ -18,7 +18,7 @@ import sys
 
 import numpy
 
-from pyengine.errors import InvalidMessageError
+from pyengine.errors import InvalidMessageError, unknown_arguments
 
 cdef str UTF16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
 cdef type GENERIC = numpy.generic
@@ -36,7 +36,9 @@ class Char(str):
 
     __slots__ = ()
 
-    def __new__(cls, unit):
+    def __new__(cls, unit, **unknown):
+        if unknown:
+            raise unknown_arguments("Char", unknown, ("unit",))
         if not isinstance(unit, str) or len(unit) != 1 or ord(unit) > 0xFFFF:
             raise InvalidMessageError(
                 "Char", unit, "is not one UTF-16 code unit", hint="give one character up to U+FFFF, or use a str"

@@ -11,17 +11,47 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 import pyengine
 from pyengine.cli.outlet import print_json, refuse, tell
 from pyengine.errors import PyengineError, UnknownNameError
+from pyengine.visible import one_line
+
+USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]  # what the command line itself refuses
+
+
+@contextmanager
+def shown_usage() -> Iterator[None]:
+    """What was typed, in what is wrong with it: typer and click show it as it is, or escape some of it."""
+    try:
+        yield
+    except USAGE_ERROR as error:
+        error.message = one_line(error.message)
+        raise
+
+
+class Commands(TyperGroup):
+    """The commands, whose usage errors command no terminal."""
+
+    def make_context(self, *arguments: Any, **settings: Any) -> Any:
+        """Of what stands before the command."""
+        with shown_usage():
+            return super().make_context(*arguments, **settings)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Of the command and what stands behind it."""
+        with shown_usage():
+            return super().invoke(ctx)
+
 
 app = typer.Typer(
     name="pyengine",
+    cls=Commands,
     help="Which consumer gets which message, by ActiveMQ's rules, and why the rest waits. "
     "Exit codes: 0 clean, 1 findings (rejected rows), 2 bad input.",
     no_args_is_help=True,

@@ -124,6 +124,8 @@ def group_map_problem(text: str) -> Problem | None:
 
 def source_problem(path: str, package: str, table: str) -> tuple[str, str, str] | None:
     """Of where rows come from: the key, and what is wrong."""
+    if "\0" in path:
+        return "path", "has a NUL character, which no file's name has", "name a file, a folder or a glob"
     if path and package:
         return "package", "path and package exclude each other", PLACES_HINT
     if bool(table) != bool(package):

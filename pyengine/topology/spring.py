@@ -287,6 +287,8 @@ class SpringContext:
             raise InvalidTopologyError(
                 f"cannot be read: {error.strerror}", file=str(path), hint="give the path of an activemq.xml"
             ) from error
+        except ValueError as error:  # a name with a NUL in it
+            raise InvalidTopologyError(f"cannot be read: {error}", file=str(path)) from error
         root = parse(data, "text" if path == Path() else str(path))
         if root.is_core and root.kind == "broker":
             self.beans.append(root)

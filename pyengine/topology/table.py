@@ -168,6 +168,8 @@ def read_text(path: str | Path) -> str:
         raise InvalidTopologyError(
             f"is not UTF-8 (byte {error.start})", file=str(path), hint="save it as UTF-8"
         ) from error
+    except ValueError as error:  # a name with a NUL in it
+        raise InvalidTopologyError(f"cannot be read: {error}", file=str(path)) from error
 
 
 def root_table(text: str, file: str) -> Table:

@@ -1,7 +1,9 @@
 """Names that would command a terminal or begin a line of their own, through every command."""
 
 import contextlib
+import io
 import json
+import logging
 import os
 import re
 import subprocess
@@ -9,6 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from pyengine.visible import logger
 
 ROOT = Path(__file__).parents[2]
 FORGED = "error   forged"
@@ -66,8 +70,64 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "rows.jsonl").write_text(json.dumps({"n": 1, "name": NAME}) + "\n", "utf-8")
     (tmp_path / "many.toml").write_text(f'{TEXT} = "n = 1"\n', "utf-8")
     (tmp_path / f"{NAME.replace('/', '')}.txt").write_text(f"{NAME}\n", "utf-8")
+    escaped = json.dumps(NUL)
+    consumer = f'[[consumer]]\nname = {escaped}\ndestination = {escaped}\nselector = "n = 2"\n'
+    for name, text in {
+        "nul.toml": "[source]\npath = 'x\0y.csv'\n",
+        "nul_names.toml": f"[source]\npath = 'x.csv'\ndestination = {escaped}\n{consumer}",
+        "nul_path.toml": f"[source]\npath = {escaped}\ndestination = 'd'\n{consumer}",
+        "nul.xml": "<beans>\0</beans>",
+        "nul.csv": "n,t\n1,a\0b\n\0,c\n",
+        "nul.yml": 'spring:\n  activemq:\n    broker-url: "a\0b"\n',
+        "nul.jsonl": f'{{"n": 1, "t": {escaped}}}\n\0\n',
+        "nul_topics.json": json.dumps(
+            {"topicConfigTable": {NUL: {"topicName": NUL, "readQueueNums": 3, "writeQueueNums": 3, "perm": 6}}}
+        ),
+        "nul_scenario.toml": f'title = {escaped}\n[workload]\nmessages = 2\nrate = 10.0\nservice = "10 ms"\n'
+        f"[[variant]]\nname = {escaped}\n[[variant.consumer]]\nname = {escaped}\n",
+    }.items():
+        (tmp_path / name).write_text(text, "utf-8")
     return tmp_path
 
+
+# What typer refuses before a command begins, and names with a NUL, which only other files can bring.
+USAGE = [
+    [f"--{NAME}"],
+    [NAME],
+    ["run", f"--{NAME}", "t.toml"],
+    ["run", "t.toml", NAME],
+    ["run", "t.toml", "--partitions", NAME],
+    ["lint", f"-{NAME}"],
+    ["lint", "t.toml", "--lang", NAME],
+    ["lint", "t.toml", f"--lang={NAME}"],
+    ["watch", NAME],
+    ["watch", "1", "--tool", NAME],
+    ["watch", "1", "--samples", NAME],
+    ["watch", "1", "--every", NAME],
+    ["match", "n = 1", "rows.jsonl", "--format", NAME],
+    ["match", "n = 1", "rows.jsonl", "--dialect", NAME],
+    ["lint", "t.toml", "--define", NAME],
+    ["lint", "t.toml", "--encoding", NAME],
+    ["lint", "t.toml", "--report", f"{NAME}/{NAME}"],
+]
+NUL = "q\x00x"
+WITH_NUL = [
+    *([command, NUL] for command in ("lint", "diagnose", "run", "policies", "simulate")),
+    *(["lint", name] for name in ("nul.toml", "nul_names.toml", "nul_path.toml", "nul.xml", "nul.csv", "nul.yml")),
+    *(["diagnose", name] for name in ("nul.csv", "nul.xml", "nul_topics.json", "nul.toml")),
+    *(["run", name] for name in ("nul.toml", "nul_path.toml")),
+    ["policies", "nul_names.toml", NUL],
+    ["simulate", "nul_scenario.toml"],
+    ["allocate", "nul_topics.json", "--clients", NUL],
+    ["allocate", NUL, "--clients", "a"],
+    ["match", "n = 1", "nul.jsonl"],
+    ["match", "n = 1", NUL],
+    ["match", f"t = '{NUL}'", "nul.jsonl"],
+    ["match", f"@{NUL}", "nul.jsonl"],
+    ["lint", "t.toml", "--report", NUL],
+    ["lint", "t.toml", "--encoding", NUL],
+    [NUL],
+]
 
 COMMANDS = {
     "lint": ["lint", "t.toml"],
@@ -110,8 +170,12 @@ IN_ONE = """
 import os, sys
 os.chdir(sys.argv[1])
 from pyengine.__main__ import main
+from pyengine.cli import allocate, diagnose, lint, match, policies, run, simulate  # once, for all of them
+from pyengine.backlog.pages import findings_page
+from pyengine.backlog.pages import page as pages
+from pyengine.backlog.pages import simulation_page
 import json
-for words in json.loads(sys.argv[2]):
+for words in json.load(open("commands")):
     sys.argv[:] = ["pyengine", *words]
     process = os.fork()
     if not process:
@@ -120,9 +184,10 @@ for words in json.loads(sys.argv[2]):
 """
 
 
-def all_said(folder: Path, output: int) -> None:
+def all_said(folder: Path, output: int, commands: list[list[str]]) -> None:
+    (folder / "commands").write_text(json.dumps(commands), "utf-8")
     subprocess.run(
-        [sys.executable, "-c", IN_ONE, str(folder), json.dumps(variants())],
+        [sys.executable, "-c", IN_ONE, str(folder)],
         stdout=output,
         stderr=output,
         env=os.environ | {"TERM": "xterm", "PYTHONPATH": str(ROOT), "COLUMNS": "4000", "PYTHONUTF8": "1"},
@@ -134,7 +199,7 @@ def all_said(folder: Path, output: int) -> None:
 def test_a_pipe_gets_no_command_and_no_line_of_a_name(folder: Path) -> None:
     """Results and errors of every command."""
     with open(folder / "said", "wb") as output:
-        all_said(folder, output.fileno())
+        all_said(folder, output.fileno(), variants() + WITH_NUL)
     text = (folder / "said").read_text("utf-8")
     assert text.count("evil") > len(variants())
     assert text.count("Traceback") == 0
@@ -157,7 +222,65 @@ def test_a_terminal_gets_no_command_and_no_line_of_a_name(folder: Path) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    all_said(folder, writing)
+    all_said(folder, writing, variants() + USAGE)
     os.close(writing)
     reader.join()
-    check(shown.decode(), colours=True)
+    text = shown.decode()
+    assert text.count("Error: ") >= len(USAGE) - 5
+    check(text, colours=True)
+
+
+DUMP = f"""Process 7: python {NAME}
+Python v3.11 ({NAME})
+
+Thread 1 (idle): "{NAME}"
+    wait ({NAME}.py:1)
+    consume_message ({NAME}.py:2)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its tool is a script")
+@pytest.mark.parametrize(("answer", "code", "language"), [(DUMP, 0, "en"), (NAME, 0, "zh"), (NAME, 1, "en")])
+def test_what_watch_is_told_commands_nothing(folder: Path, answer: str, code: int, language: str) -> None:
+    """By a process whose names are another's, or by the tool itself."""
+    (folder / "answer").write_text(answer, "utf-8")
+    tool = folder / "py-spy"
+    tool.write_text(f"#!/bin/sh\ncat {folder}/answer >&{1 + code}\nexit {code}\n", "utf-8")
+    tool.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-m", "pyengine", "watch", "1", "--tool", "py-spy", "--every-ms", "50", "--samples", "3",
+         "--lang", language, "--report", str(folder / "page.html")],
+        capture_output=True,
+        env=os.environ | {"PATH": f"{folder}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "4000",
+                          "PYTHONUTF8": "1"},
+        check=False,
+    )  # fmt: skip
+    said = (done.stdout + done.stderr).decode()
+    assert "Traceback" not in said
+    assert done.returncode == 2 or "evil" in said or code == 0
+    check(said, colours=False)
+    if (folder / "page.html").exists():
+        check((folder / "page.html").read_text("utf-8"), colours=False)
+
+
+def test_a_traceback_in_a_log_commands_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """Nor does what the exception came of, or a note; its own lines stay."""
+    log = logger("pyengine.test_hostile_names")
+    shown = io.StringIO()
+    handler = logging.StreamHandler(shown)
+    log.addHandler(handler)
+    try:
+        try:
+            raise KeyError("first") from ValueError(NAME)
+        except KeyError as error:
+            error.add_note(NAME)
+            log.exception("of %s", NAME)
+            log.error("again", exc_info=error)
+        log.error("without", exc_info=False)
+    finally:
+        log.removeHandler(handler)
+    text = shown.getvalue()
+    assert text.count("Traceback (most recent call last)") == 2
+    assert text.count("evil") >= 5
+    assert text.count("KeyError: 'first'") == 2
+    check(text, colours=False)

@@ -109,7 +109,8 @@ def queue(**settings):
     given.clear()
     transaction = f"t{fresh()}"
 
-    def acknowledge(**settings):  # no comprehension: CPython 3.11 returns without an error where it makes one's function
+    # No comprehensions: where CPython 3.11 has no memory for one's function, it returns without an error.
+    def acknowledge(**settings):
         made.rollback(transaction)
         send()
         note(made.run())

@@ -76,6 +76,7 @@ CORE_MAY = {
     "typing_extensions",
     "collections",
     "heapq",
+    "inspect",
     "enum",
     "sys",
     "__future__",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from inspect import signature
+from typing import Never
 
 from pyengine._engine.java.numbers import parsed_long
-from pyengine.errors import InvalidMessageError
+from pyengine.errors import InvalidMessageError, UnknownNameError, unknown_arguments
 from pyengine.whole_numbers import is_whole_number
 
 PROPERTY_KEYS = "KEYS"
@@ -42,6 +44,11 @@ def whole_property(properties: Mapping[str, str], name: str, default: int = 0) -
     return number
 
 
+def _no_such(kind: type[Message], given: Mapping[str, object]) -> UnknownNameError:
+    """The error for what no constructor takes; a message is made too often to be looked at before."""
+    return unknown_arguments(kind.__name__, given, [name for name in signature(kind).parameters if name != "unknown"])
+
+
 class Message:
     """What a producer sends. topic: its name. body: bytes or None.
 
@@ -61,7 +68,10 @@ class Message:
         keys: str | None = None,
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            raise _no_such(type(self), unknown)
         if properties is not None and not isinstance(properties, Mapping):
             raise InvalidMessageError("properties", properties, "no mapping of names to texts")
         self.topic = topic
@@ -164,7 +174,10 @@ class MessageExt(Message):
         keys: str | None = None,
         properties: Mapping[str, str] | None = None,
         flag: int = 0,
+        **unknown: Never,
     ) -> None:
+        if unknown:
+            raise _no_such(type(self), unknown)
         super().__init__(topic, body, tags=tags, keys=keys, properties=properties, flag=flag)
         self.broker_name = broker_name
         self.queue_id = queue_id

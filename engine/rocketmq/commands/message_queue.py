@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pyengine._engine.java.hashing import queue_hash_code
+from pyengine.attributes import named_arguments
 
 
+@named_arguments
 class MessageQueue(NamedTuple):
     """One queue of a topic on a named broker."""
 

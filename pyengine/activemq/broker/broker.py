@@ -37,21 +37,6 @@ from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
-from pyengine.attributes import Declared, letters
-from pyengine.activemq.administration import Administration
-from pyengine.activemq.advisories import Advisories
-from pyengine.activemq.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
-from pyengine.activemq.dead_letters import DeadLetters
-from pyengine.activemq.events import ConsumerClosed, ConsumerStarted, Event, teller
-from pyengine.activemq.inactive import InactiveDestinations
-from pyengine.activemq.queues import QueueDestination
-from pyengine.activemq.router import AnyDestination, Router
-from pyengine.activemq.slow_consumers import SlowConsumers
-from pyengine.activemq.store import SqliteStore, SyncStrategy, delete_store
-from pyengine.activemq.subscription import Connection, Subscription
-from pyengine.activemq.topic_destination import TopicDestination
-from pyengine.activemq.topics import Topics
-from pyengine.activemq.transaction import Acknowledged, Sent, Transaction, in_order
 from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination

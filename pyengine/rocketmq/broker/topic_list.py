@@ -41,6 +41,8 @@ def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> lis
         raise InvalidSourceError(source, f"cannot be read: {error.strerror}", hint) from error
     except UnicodeDecodeError as error:
         raise InvalidSourceError(source, f"is not UTF-8 (byte {error.start})", "save it as UTF-8") from error
+    except ValueError as error:  # a name with a NUL in it
+        raise InvalidSourceError(source, f"cannot be read: {error}") from error
     return queues_in(text, source, brokers)
 
 

@@ -142,6 +142,8 @@ class _Reading:
 
     def is_new(self, file: Path) -> bool:
         """A file named twice would be two sights of one moment."""
+        if "\0" in str(file):  # which no file has: to open it says so
+            return True
         place = os.path.realpath(file)  # of links in a circle too
         new = place not in self.seen
         self.seen.add(place)
