@@ -23,7 +23,6 @@ from pyengine._engine.activemq.commands.destination import (
 )
 from pyengine._engine.java.hashing import set_order
 from pyengine.errors import InvalidDestinationError
-from pyengine.attributes import frozen, named_arguments
 
 V = TypeVar("V")
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")

@@ -54,7 +54,6 @@ WINGS: dict[str, set[str]] = {
     "rocketmq.commands": {"lowlevel", "java", "wire"},
     "rocketmq.broker": {"lowlevel", "java", "rocketmq.commands"},
     "wire": {"java"},
-    "simulation": {"activemq.queue", "rocketmq.client", "rocketmq.broker", "rocketmq.commands"},
     "simulation": {"lowlevel", "activemq.queue", "rocketmq.client", "rocketmq.broker", "rocketmq.commands"},
 }
 

@@ -10,8 +10,8 @@ from pyengine import Selector
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
-from pyengine.activemq.broker.destination_metrics import FAMILIES, destination_metrics
 from pyengine.activemq.broker.dead_letters import DeadLetters
+from pyengine.activemq.broker.destination_metrics import FAMILIES, destination_metrics
 from pyengine.activemq.broker.queues import QueueDestination
 from pyengine.activemq.broker.router import AnyDestination, Router
 from pyengine.activemq.broker.subscription import Subscription

@@ -19,7 +19,6 @@ from pyengine.activemq.client.options import (
     connection_options,
     whole_number,
 )
-from pyengine.activemq.client.session import destination_of
 from pyengine.activemq.transport.commands import Transport
 from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock

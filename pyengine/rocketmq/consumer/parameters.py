@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, check_ranges, suggested
 from pyengine._engine.rocketmq.commands import defaults
-from pyengine.attributes import Declared
-from pyengine.clock import Clock
 from pyengine.attributes import Declared, named_arguments
+from pyengine.clock import Clock
 from pyengine.durations import Milliseconds, whole_milliseconds
 from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.consumer.listener import (

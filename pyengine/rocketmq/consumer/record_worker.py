@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from pyengine._engine.rocketmq.client.process_queue import FlowControl
 from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable, polled
 from pyengine._engine.rocketmq.commands import defaults
-from pyengine.attributes import Declared
+from pyengine.attributes import Declared, named_arguments
 from pyengine.clock import Clock, SystemClock, Timer
 from pyengine.durations import milliseconds, seconds
-from pyengine.attributes import Declared, named_arguments
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError
 from pyengine.rocketmq.remoting.mq_client_api import check_listed, whole_number
 from pyengine.rocketmq.tables.allocation import MessageQueue

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from pyengine._engine.rocketmq.client import allocation as core
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue as MessageQueue
-from pyengine.attributes import frozen
 from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import AllocationError, did_you_mean
 from pyengine.visible import logger
