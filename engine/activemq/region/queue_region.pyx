@@ -9,12 +9,31 @@ from pyengine._engine.activemq.commands.message_ack cimport EXPIRED, POISON
 from pyengine._engine.activemq.region.region_queue cimport RegionQueue
 
 
-cdef class QueueRegion:
-    """The consumers and queues of one broker, for messages that only a queue decides about.
+cdef class Way:
+    """Where messages for one destination go. text: what their destination becomes. queue: the queue's core if they go
+    to one queue and no further, None otherwise.
+    """
 
-    posted: a deque that gets the dispatches, as ``(route, MessageDispatch)`` in order. sent: number of messages that
-    the broker received. A step (``send``, ``acknowledge``) returns None, the owner of its queue if that has news
-    (RegionQueue.news), or NotImplemented: then other parts take part, and nothing was changed.
+    def __cinit__(self, destination, text, RegionQueue queue, *unused):
+        self.destination = destination
+        self.text = text
+        self.queue = queue
+
+    def __reduce__(self):
+        raise TypeError("a way belongs to its broker and cannot be pickled")
+
+    def send(self, message, now, within):
+        """Bring a message there; within: the transaction at whose end it gets there, None: now."""
+        raise NotImplementedError
+
+
+cdef class QueueRegion:
+    """The consumers and the ways of one broker.
+
+    posted: a deque that gets the dispatches, as ``(route, MessageDispatch)`` in order. sent: how many messages the
+    broker took. What a queue alone decides (``takes``, ``settles``) is decided in one step (``put``, ``settle``), which
+    returns the owner of the queue if that has news (RegionQueue.news), else None. The steps are those of the owner:
+    ``put`` is its ``put``, ``settle`` its ``acknowledge``.
     """
 
     def __cinit__(self, posted):
@@ -25,48 +44,36 @@ cdef class QueueRegion:
     def __reduce__(self):
         raise TypeError("a region belongs to its broker and cannot be pickled")
 
-    def lead(self, destination, text, target, RegionQueue queue):
-        """Messages for this very ``destination`` go to ``target``: its queue, None for another kind. text: their
-        destination as text."""
-        self.ways[<uintptr_t> <void*> destination] = (destination, text, target, queue)
+    def lead(self, Way way not None):
+        """Messages for this very destination go that way."""
+        self.ways[<uintptr_t> <void*> way.destination] = way
 
     def way(self, destination):
-        """The arguments of ``lead``, or None."""
+        """What was said to ``lead``, or None."""
+        return self.find(destination)
+
+    cdef Way find(self, object destination):
         return self.ways.get(<uintptr_t> <void*> destination)
 
-    def send(self, destination, Message message not None, connection_id, int64_t now):
-        """Put a message on its queue and make the rounds this asks for. NotImplemented: the destination is not known,
-        its queue is not ``direct`` or has no consumers, or it has a time to live."""
-        return self.put(destination, message, connection_id, now)
+    cdef bint takes(self, Way way, Message message):
+        # Nothing but the queue has a say, it has consumers, and the message no time to live.
+        return (way.queue is not None and way.queue.direct and not message._expiration
+                and len(way.queue.subscriptions) > 0)
 
-    cdef object put(self, object destination, Message message, object connection_id, int64_t now):
-        cdef object way = self.ways.get(<uintptr_t> <void*> destination)
-        cdef RegionQueue queue
-        if way is None:
-            return NotImplemented
-        queue = (<tuple?> way)[3]
-        if queue is None or not queue.direct or message._expiration or not queue.subscriptions:
-            return NotImplemented
-        self.sent += 1
-        message._connection_id = connection_id
-        message.received(way[1], self.sent, now)
+    cdef object put(self, RegionQueue queue, Message message, int64_t now):
         return self.over(queue, queue.offer(message, now))
 
-    def acknowledge(self, MessageAck ack not None, int64_t now):
-        """An acknowledgement of messages of one queue, and the rounds that it asks for. NotImplemented: it has
-        several queues, or one that is not ``direct``, there is a transaction, or the messages leave unconsumed or are
-        not held. Raises JMSError as RegionQueue.answer."""
-        return self.settle(ack, now)
+    cdef bint settles(self, PrefetchSubscription subscription, MessageAck ack) except -1:
+        # It has one queue, where nothing else has a say; no transaction; the messages are held and leave consumed.
+        cdef RegionQueue queue = subscription.queue
+        cdef int kind
+        if ack.transaction_id is not None or queue is None or not queue.direct:
+            return False
+        kind = ack.kind
+        return kind != POISON and kind != EXPIRED and ack.last_message_id in subscription.held
 
-    cdef object settle(self, MessageAck ack, int64_t now):
-        cdef PrefetchSubscription subscription = self.subscriptions.get(ack.consumer_id)
-        cdef RegionQueue queue
-        cdef int kind = ack.kind
-        if subscription is None or ack.transaction_id is not None or kind == POISON or kind == EXPIRED:
-            return NotImplemented
-        queue = subscription.queue
-        if queue is None or not queue.direct or ack.last_message_id not in subscription.held:
-            return NotImplemented
+    cdef object settle(self, PrefetchSubscription subscription, MessageAck ack, int64_t now):
+        cdef RegionQueue queue = subscription.queue
         queue.answered(subscription, subscription.number, ack, now, None)
         queue.begin_handing_out()
         queue.run_wakeups(now, -1)
@@ -82,4 +89,4 @@ cdef class QueueRegion:
         for name, subscription in self.subscriptions.items():
             assert (<PrefetchSubscription> subscription).consumer_id == name
         for key, way in self.ways.items():
-            assert key == <uintptr_t> <void*> (<tuple> way)[0]
+            assert key == <uintptr_t> <void*> (<Way> way).destination

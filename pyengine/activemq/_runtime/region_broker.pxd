@@ -1,6 +1,6 @@
 """region_broker: what a broker does for every message (broker.region.RegionBroker): take it, and what is said of it.
 
-What nothing but a queue has a say in the core's QueueRegion decides in one step; the rest is left to the broker.
+What one queue alone decides (QueueRegion.takes, settles) is decided in one step; else the broker makes the same steps.
 """
 
 from libc.stdint cimport int64_t

@@ -4,7 +4,8 @@ from libc.stdint cimport int64_t
 
 from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
-from pyengine._engine.activemq.region.queue_region cimport QueueRegion
+from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubscription
+from pyengine._engine.activemq.region.queue_region cimport QueueRegion, Way
 from pyengine.activemq._runtime.now cimport now_of
 from pyengine.activemq._runtime.outbox cimport Outbox
 from pyengine.activemq._runtime.route cimport Answer
@@ -41,7 +42,7 @@ cdef class RegionBroker:
     def _send_within(self, transaction, destination, message):
         raise NotImplementedError
 
-    def _acknowledge_elsewhere(self, ack):
+    def _acknowledge_of(self, subscription, ack):
         raise NotImplementedError
 
     def send(self, connection_id, destination, Message message not None, transaction_id=None, now=None):
@@ -51,7 +52,9 @@ cdef class RegionBroker:
     cdef int put(self, object connection_id, object destination, Message message, object transaction_id,
                  int64_t now) except -1:
         cdef Outbox outbox = self.outbox
-        cdef object outcome
+        cdef QueueRegion region = self.region
+        cdef Way way
+        cdef object owner
         outbox.begin()
         try:
             if self._closed:
@@ -59,12 +62,19 @@ cdef class RegionBroker:
             if transaction_id is not None:
                 self._send_within(self._transaction(transaction_id), destination, message)
                 return 0
-            outcome = self.region.put(destination, message, connection_id, now)
-            if outcome is NotImplemented:
-                message._connection_id = connection_id
-                self.router.route(destination, message, now)
-            elif outcome is not None:
-                outcome.heard()
+            # As router.route, which everything takes that comes from elsewhere.
+            region.sent += 1
+            way = region.find(destination)
+            if way is None:
+                way = self.router.way(destination)
+            message._connection_id = connection_id
+            message.received(way.text, region.sent, now)
+            if region.takes(way, message):
+                owner = region.put(way.queue, message, now)
+                if owner is not None:
+                    owner.heard()
+            else:
+                way.send(message, now, None)
         finally:
             outbox.leave()
         return 0
@@ -90,13 +100,19 @@ cdef class RegionBroker:
         self.answer(answer.ack, answer.failed)
 
     cdef int answer(self, MessageAck ack, object failed) except -1:
-        cdef object outcome
+        cdef QueueRegion region = self.region
+        cdef PrefetchSubscription subscription = region.subscriptions.get(ack.consumer_id)
+        cdef object owner
+        # What a consumer says that the broker has removed is ignored (TransportConnection.processMessageAck).
+        if subscription is None or subscription.browser:
+            return 0
         try:
-            outcome = self.region.settle(ack, now_of(self.clock))
-            if outcome is NotImplemented:
-                self._acknowledge_elsewhere(ack)
-            elif outcome is not None:
-                outcome.heard()
+            if region.settles(subscription, ack):
+                owner = region.settle(subscription, ack, now_of(self.clock))
+                if owner is not None:
+                    owner.heard()
+            else:
+                self._acknowledge_of(subscription, ack)
         except Exception as error:
             if failed is None:
                 raise

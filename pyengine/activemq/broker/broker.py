@@ -562,12 +562,8 @@ class Broker(Declared, RegionBroker, Administration):
             self._open()
             self.router.route_all(destination, messages, connection_id, self.clock.now())
 
-    def _acknowledge_elsewhere(self, ack: MessageAck) -> None:
-        """What is said of messages in whose acknowledgement not only one queue's core has a say."""
-        subscription = self._subscriptions.get(ack.consumer_id)
-        # What a consumer says that the broker has removed is ignored (TransportConnection.processMessageAck).
-        if subscription is None or subscription.browser:
-            return
+    def _acknowledge_of(self, subscription: Subscription, ack: MessageAck) -> None:
+        """What a consumer says of its messages. What one queue's core alone decides, the region says there at once."""
         if ack.transaction_id is not None and ack.kind is AckKind.POISON:
             raise JMSError("a poison acknowledgement cannot be part of a transaction")
         transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)

@@ -26,15 +26,18 @@ from pyengine.topology.policy import Policy
 NOWHERE = (-1, -1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Acknowledged:
     """A step of a transaction: messages that a queue's core keeps in flight, under ``key``, until that ends."""
 
     queue: QueueDestination
     subscription: Subscription
     key: tuple[str, int]
-    messages: tuple[Message, ...]
-    together: None = None
+    messages: list[Message]
+
+    @property
+    def together(self) -> None:
+        """By itself."""
 
     def commit(self) -> None:
         """The messages leave the queue."""
@@ -343,7 +346,7 @@ class QueueDestination:
             self._keys += 1
             key = (transaction.transaction_id, self._keys)
             messages = self.core.answer(subscription, number, ack, now, key)
-            transaction.steps.append(Acknowledged(self, subscription, key, tuple(messages)))
+            transaction.steps.append(Acknowledged(self, subscription, key, messages))
         self.run(now)
 
     def commit(self, step: Acknowledged) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyengine import Selector
-from pyengine._engine.activemq.region.queue_region import QueueRegion
+from pyengine._engine.activemq.region.queue_region import QueueRegion, Way
+from pyengine._engine.activemq.region.region_queue import RegionQueue
 from pyengine._engine.activemq.region.virtual_destinations import Forwarding, consumer_queues, feeds, lets_in, maps
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.queues import QueueDestination
@@ -48,7 +49,7 @@ class _Composite:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Sent:
     """A step of a transaction: a message that its target gets at commit; where it goes was decided when it was sent."""
 
@@ -68,6 +69,38 @@ class Sent:
 
     def rollback(self) -> None:
         """It goes nowhere."""
+
+
+class SingleWay(Way):
+    """To one destination, and to what its interceptors feed."""
+
+    def __init__(
+        self,
+        destination: Destination,
+        text: str,
+        queue: RegionQueue | None,
+        router: Router,
+        target: AnyDestination,
+        interceptors: tuple[VirtualTopic | _Composite, ...],
+    ) -> None:
+        self._router = router
+        self.target = target
+        self.interceptors = interceptors
+
+    def send(self, message: Message, now: int, within: Transaction | None) -> None:
+        """See Way."""
+        self._router.send(self.target, self.interceptors, message, now, within)
+
+
+class CompositeWay(Way):
+    """To each part of a composite, which may be made or removed from one message to the next."""
+
+    def __init__(self, destination: Destination, text: str, queue: None, router: Router) -> None:
+        self._router = router
+
+    def send(self, message: Message, now: int, within: Transaction | None) -> None:
+        """See Way."""
+        self._router.send_parts(self.destination, message, now, within)
 
 
 class Router:
@@ -172,27 +205,27 @@ class Router:
         committed."""
         region = self._region
         region.sent += 1
-        way = region.way(destination)
-        if way is not None:
-            message.received(way[1], region.sent, now)
-            self._put(way[2], message, now, within)
-            return
-        if "," not in destination.name:
-            text = str(destination)
-            message.received(text, region.sent, now)
-            target = self.find(destination)
-            if not self._interceptors_of(target):
-                if len(region.ways) >= WAYS_KEPT:
-                    region.ways.clear()
-                region.lead(destination, text, target, target.core if isinstance(target, QueueDestination) else None)
-            self._send(target, message, now, within)
-            return
-        parts = composite_parts(destination)
-        for index, part in enumerate(parts):
-            own = message if index == len(parts) - 1 else message.copy()
-            own.original_destination = str(destination)
-            own.received(str(part), region.sent, now)
-            self._send(self.find(part), own, now, within)
+        way = region.way(destination) or self.way(destination)
+        message.received(way.text, region.sent, now)
+        way.send(message, now, within)
+
+    def way(self, destination: Destination) -> Way:
+        """Where messages for ``destination`` go. Raises InvalidDestinationError for a temporary one that does not
+        exist."""
+        way: Way
+        if "," in destination.name:
+            way = CompositeWay(destination, str(destination), None, self)
+        else:
+            way = self._single_way(destination, self.find(destination))
+        if len(self._region.ways) >= WAYS_KEPT:
+            self._region.ways.clear()
+        self._region.lead(way)
+        return way
+
+    def _single_way(self, destination: Destination, target: AnyDestination) -> SingleWay:
+        interceptors = self._interceptors_of(target)
+        queue = target.core if isinstance(target, QueueDestination) and not interceptors else None
+        return SingleWay(destination, str(destination), queue, self, target, interceptors)
 
     def commit(self, step: Sent) -> QueueDestination | None:
         """The transaction of a message is committed. A temporary destination that was removed meanwhile takes it along;
@@ -211,9 +244,9 @@ class Router:
     def route_all(self, destination: Destination, messages: list[Message], connection_id: str, now: int) -> None:
         """``route`` for many messages of one connection, in order."""
         way = self._region.way(destination)
-        if way is not None and isinstance(way[2], QueueDestination):
+        if isinstance(way, SingleWay) and isinstance(way.target, QueueDestination) and not way.interceptors:
             first = self._region.sent + 1
-            if way[2].put_all(messages, way[1], connection_id, first, now):
+            if way.target.put_all(messages, way.text, connection_id, first, now):
                 self._region.sent += len(messages)
                 return
         for message in messages:
@@ -238,14 +271,15 @@ class Router:
         message.redelivery_counter = 0
         self.route(destination, message, self._services.clock.now())
 
-    def _put(self, target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
-        if within is None:
-            target.put(message, now)
-        else:
-            within.steps.append(Sent(self, target, message))
-
-    def _send(self, target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
-        interceptors = self._interceptors_of(target)
+    def send(
+        self,
+        target: AnyDestination,
+        interceptors: tuple[VirtualTopic | _Composite, ...],
+        message: Message,
+        now: int,
+        within: Transaction | None,
+    ) -> None:
+        """Bring a message to a destination, past its interceptors; see Way.send."""
         if not interceptors:
             self._put(target, message, now, within)
             return
@@ -255,6 +289,22 @@ class Router:
                 self._put(target, message.copy() if len(interceptors) > 1 else message, now, within)
             elif self._forward(virtual, target, message, now, within):
                 self._put(target, message.copy(), now, within)
+
+    def send_parts(self, destination: Destination, message: Message, now: int, within: Transaction | None) -> None:
+        """Bring a message to each part of a composite, the last of which gets the message itself."""
+        parts = composite_parts(destination)
+        for index, part in enumerate(parts):
+            own = message if index == len(parts) - 1 else message.copy()
+            own.original_destination = str(destination)
+            own.received(str(part), self._region.sent, now)
+            target = self.find(part)
+            self.send(target, self._interceptors_of(target), own, now, within)
+
+    def _put(self, target: AnyDestination, message: Message, now: int, within: Transaction | None) -> None:
+        if within is None:
+            target.put(message, now)
+        else:
+            within.steps.append(Sent(self, target, message))
 
     def _feed(
         self, virtual: VirtualTopic, topic: AnyDestination, message: Message, now: int, within: Transaction | None
@@ -282,7 +332,7 @@ class Router:
             if virtual.set_original_destination:
                 own.original_destination = message.destination
                 own.destination = str(queue.destination)
-            self._send(queue, own, now, within)
+            self.send(queue, self._interceptors_of(queue), own, now, within)
 
     def _forward(
         self, composite: _Composite, source: AnyDestination, message: Message, now: int, within: Transaction | None

@@ -29,14 +29,17 @@ LOG = logger("pyengine.activemq")
 TICK = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class TopicAcknowledged:
     """A step of a transaction: messages of topics that the core keeps unacknowledged, under ``key``, until it ends."""
 
     topics: Topics
     subscription: Subscription
     key: tuple[str, int]
-    together: None = None
+
+    @property
+    def together(self) -> None:
+        """By itself."""
 
     def commit(self) -> None:
         """They are acknowledged."""

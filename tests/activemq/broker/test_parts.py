@@ -1,0 +1,102 @@
+"""Parts of the broker, made with the few things that each uses, without a Broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyengine import Message
+from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
+from pyengine._engine.activemq.region.queue_region import QueueRegion
+from pyengine._engine.activemq.region.region_queue import RegionQueue
+from pyengine.activemq._runtime.outbox import Outbox
+from pyengine.activemq.broker.credit import Credit
+from pyengine.activemq.broker.dead_letters import DeadLetters
+from pyengine.activemq.broker.durable_subscriptions import Offline
+from pyengine.activemq.broker.events import Event, NoConsumer
+from pyengine.activemq.broker.queues import QueueDestination
+from pyengine.activemq.broker.router import Router
+from pyengine.activemq.broker.services import BrokerServices
+from pyengine.activemq.broker.slow_consumers import SlowConsumers
+from pyengine.activemq.broker.topics import Topics
+from pyengine.activemq.broker.transaction import Transaction
+from pyengine.clock import ManualClock
+from pyengine.destinations import Destination
+from pyengine.topology.policy import PolicyMap
+
+
+def test_a_queue_needs_its_services_and_no_broker() -> None:
+    clock, outbox = ManualClock(1000), Outbox()
+    told: list[Event] = []
+    services = BrokerServices(
+        "parts", clock, outbox, None, 5000, "newest", PolicyMap(), report=told.append, call_at=clock.call_at
+    )
+
+    def make(name: Destination, policy: Any) -> QueueDestination:
+        return QueueDestination(services, dead_letters, slow_consumers, name, policy)
+
+    router = Router(services, QueueRegion(outbox.posted), (), make=make, attach=lambda made: None)
+    dead_letters = DeadLetters(services, router, None)
+    topics = Topics(services, router, dead_letters, Offline(-1, 0, 0))
+    slow_consumers = SlowConsumers(
+        services, topics, remove_consumer=lambda name: None, remove_connection=lambda name: None
+    )
+    with outbox:
+        router.route(Destination("q"), Message(body="kept", message_id="ID:1"), 1000)
+        router.route(Destination("q,r"), Message(body="both", message_id="ID:2"), 1000)
+    sizes = {name.name: each.core.statistics["size"] for name, each in router.destinations.items()}  # type: ignore[union-attr]
+    assert sizes == {"q": 2, "r": 1}
+    assert [type(event) for event in told] == [NoConsumer] * 3
+
+
+def test_a_credit_is_one_prefetch_for_several_queues() -> None:
+    first, second = RegionQueue(cursor="memory"), RegionQueue(cursor="memory")
+    credit, subscription = Credit(), PrefetchSubscription()
+    subscription.route = print
+    for queue in (first, second):
+        credit.begin(queue, queue.subscribe(subscription, prefetch=1), shared=True)
+        queue.put(Message(body="x", message_id="ID:1"))
+    credit.share(first)
+    assert len(first.run()) == 1
+    credit.share(second)
+    assert second.run() == []
+    credit.extend(1)
+    second.wakeup()
+    assert len(second.run()) == 1
+    credit.end(second)
+    credit.share(first)
+    first.put(Message(body="y", message_id="ID:2"))
+    assert len(first.run()) == 1
+
+
+@dataclass(eq=False)
+class Noted:
+    """A step that says when it is applied, and is its own round."""
+
+    name: str
+    said: list[str]
+    together: Destination | None = None
+    rounds: bool = field(default=False)
+
+    def commit(self) -> Noted | None:
+        self.said.append(self.name)
+        return self if self.rounds else None
+
+    def rollback(self) -> None:
+        self.said.append(f"not {self.name}")
+
+    def run(self) -> None:
+        self.said.append(f"round of {self.name}")
+
+
+def test_a_commit_takes_what_a_queue_gets_together_and_makes_the_rounds_last() -> None:
+    said: list[str] = []
+    queue = Destination("q")
+    steps = [
+        Noted("a", said, queue, rounds=True), Noted("acknowledged", said), Noted("b", said, queue), Noted("c", said)
+    ]  # fmt: skip
+    Transaction("TX:1", "c", [*steps]).commit()
+    assert said == ["a", "b", "acknowledged", "c", "round of a"]
+    said.clear()
+    Transaction("TX:2", "c", [*steps]).rollback()
+    assert said == ["not a", "not acknowledged", "not b", "not c"]
