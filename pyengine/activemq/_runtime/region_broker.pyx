@@ -8,7 +8,7 @@ from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubs
 from pyengine._engine.activemq.region.queue_region cimport QueueRegion, Way
 from pyengine.activemq._runtime.now cimport now_of
 from pyengine.activemq._runtime.outbox cimport Outbox
-from pyengine.activemq._runtime.route cimport Answer
+from pyengine.activemq._runtime.route cimport Answer, answer_of
 
 
 cdef RegionBroker region_broker_of(object transport):
@@ -87,7 +87,7 @@ cdef class RegionBroker:
         cdef Outbox outbox = self.outbox
         cdef bint wait = failed is None
         if not outbox.begin(wait):
-            outbox.hand_over(Answer(ack, failed))
+            outbox.hand_over(answer_of(ack, failed))
             return 0
         try:
             self.answer(ack, failed)

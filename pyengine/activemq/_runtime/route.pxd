@@ -9,5 +9,8 @@ cdef class Answer:
     cdef readonly object failed               # called with what the acknowledgement raises
 
 
+cdef Answer answer_of(MessageAck ack, object failed)
+
+
 cdef class Route:
     cdef object take(self, MessageDispatch dispatch)

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Self, final
+from typing import final
 
 from typing_extensions import disjoint_base
 
@@ -12,7 +12,7 @@ class Answer:
     def ack(self) -> MessageAck: ...
     @property
     def failed(self) -> Callable[[Exception], object]: ...
-    def __new__(cls, ack: MessageAck, failed: Callable[[Exception], object]) -> Self: ...
+    def __init__(self, ack: MessageAck, failed: Callable[[Exception], object]) -> None: ...
 
 @disjoint_base
 class Route:

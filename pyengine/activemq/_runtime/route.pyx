@@ -8,15 +8,23 @@ from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 
 @cython.final
 @cython.freelist(64)
+@cython.no_gc           # it lives from a dispatch to the change that it asks for
 cdef class Answer:
     """An acknowledgement that comes of a dispatch at once. failed: called with what that raises (Transport)."""
 
-    def __cinit__(self, MessageAck ack not None, failed):
+    def __init__(self, MessageAck ack not None, failed):
         self.ack = ack
         self.failed = failed
 
     def __reduce__(self):
         raise TypeError("an answer belongs to its connection and cannot be pickled")
+
+
+cdef Answer answer_of(MessageAck ack, object failed):
+    cdef Answer answer = Answer.__new__(Answer)
+    answer.ack = ack
+    answer.failed = failed
+    return answer
 
 
 cdef class Route:

@@ -11,7 +11,7 @@ from pyengine._engine.activemq.client.session_state cimport SessionState
 from pyengine.activemq._runtime.now cimport now_of
 from pyengine.activemq._runtime.reentrant_lock cimport ReentrantLock
 from pyengine.activemq._runtime.region_broker cimport region_broker_of
-from pyengine.activemq._runtime.route cimport Answer
+from pyengine.activemq._runtime.route cimport Answer, answer_of
 
 import threading
 from collections import deque
@@ -140,7 +140,7 @@ cdef class SessionExecutor:
             if self.answers and commands is not None and len(commands) == 1 and not self._outgoing:
                 command = commands[0]
                 if isinstance(command, MessageAck) and not state.waits():
-                    return Answer(command, self.failed_ack)
+                    return answer_of(command, self.failed_ack)
             self.send_unasked(commands)
             self.wake()
         elif offer == Offer.QUEUED:
