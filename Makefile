@@ -5,11 +5,12 @@
 #   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
 #   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
-#   make fuzz    ten million random inputs for the selector's parser and evaluator
+#   make fuzz    ten million random inputs for the selector's parser and evaluator, and as many for the STOMP reader and its sessions
+#   make fuzz-sanitized   ten million hostile STOMP frames with the reader's memory checked at every access (needs gcc with libasan)
 #   make memory  a million names through every public class: what is left of them
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
-#   make kills   kill a durable RocketMQ cluster and its consumers 600 times
-#   make interop  the consumer and the producer on a real name server and broker (needs Java and Maven)
+#   make kills   kill a durable RocketMQ cluster and its consumers 600 times, and a broker that STOMP clients send to 300 times
+#   make interop  RocketMQ's consumer and producer on a real name server and broker; stomp.py, go-stomp and stompjs on ours and on real ActiveMQ (needs Java and Maven; Go, Node and npm)
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
@@ -18,7 +19,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint memory interop wheels venv build compiled clean fuzz differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
+.PHONY: run test bench lint memory interop wheels venv build compiled clean fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -44,12 +45,16 @@ lint: build
 
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
+
+fuzz-sanitized: build
+	$(BIN)/python wheels/sanitized.py wire/stomp -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
 
 memory: build
 	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)
 
 kills: build
-	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/broker/test_kills.py
+	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/broker/test_kills.py tests/activemq/test_stomp.py -k kill
 
 differential: build
 	$(BIN)/python -m tests.differential --scripts $(or $(SCRIPTS),1000)
@@ -62,7 +67,7 @@ differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.live --operations 20000
 
 interop: build
-	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py $(PYTEST_ARGS)
+	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/activemq/stomp $(PYTEST_ARGS)
 
 stream-kills: build
 	$(BIN)/python -m tests.spark.stream_kills --kills $(or $(KILLS),30)

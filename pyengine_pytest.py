@@ -8,6 +8,10 @@ seconds, and imports nothing of it before a fixture is used.
 ``activemq_make_broker(policies=[...])``; one that wants real threads passes ``clock=SystemClock()``.
 
 ``rocketmq_clock``, ``rocketmq_broker`` and ``rocketmq_make_broker(default_queues=1)`` are the same for RocketMQ.
+
+``activemq_stomp`` is a port for STOMP clients of any language, with the same clock, ``activemq_stomp_memory`` the same
+without a port for what stomp.py's connections do in this process. Where a test fails, its report says of these brokers'
+queues which messages wait, and why.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from pyengine import rocketmq
     from pyengine.activemq.broker.broker import Broker
     from pyengine.activemq.client.connection import Connection
+    from pyengine.activemq.transport.stomp_connector import TransportConnector
     from pyengine.clock import ManualClock
 
 
@@ -33,12 +38,19 @@ def activemq_clock() -> ManualClock:
     return ManualClock()
 
 
+_MADE: pytest.StashKey[list[Broker]] = pytest.StashKey()
+MOST_SHOWN = 20  # messages of a queue in a report
+
+
 @pytest.fixture
-def activemq_make_broker(activemq_clock: ManualClock) -> Iterator[Callable[..., Broker]]:
+def activemq_make_broker(
+    request: pytest.FixtureRequest, activemq_clock: ManualClock
+) -> Iterator[Callable[..., Broker]]:
     """Makes brokers, with the settings of pyengine.activemq.Broker; they are closed after the test."""
     from pyengine.activemq.broker.broker import Broker
 
     made: list[Broker] = []
+    request.node.stash[_MADE] = made
 
     def make(directory: str | Path | None = None, **settings: Any) -> Broker:
         made.append(Broker(directory, **{"clock": activemq_clock, **settings}))
@@ -92,3 +104,43 @@ def rocketmq_make_broker(rocketmq_clock: ManualClock) -> Iterator[Callable[..., 
 def rocketmq_broker(rocketmq_make_broker: Callable[..., rocketmq.Broker]) -> rocketmq.Broker:
     """A cluster of one broker in memory, ``broker-a``, by ``rocketmq_clock``."""
     return rocketmq_make_broker()
+
+
+@pytest.fixture
+def activemq_stomp(activemq_broker: Broker) -> TransportConnector:
+    """A free port of 127.0.0.1 where ``activemq_broker`` listens for STOMP clients: ``activemq_stomp.port``, ``.url``.
+
+    Its time is ``activemq_clock``; heart-beats are real.
+    """
+    return activemq_broker.add_connector("stomp://127.0.0.1:0")
+
+
+@pytest.fixture
+def activemq_stomp_memory(activemq_broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Broker:
+    """``activemq_broker``; every stomp.py connection made in the test leads to it, on the test's own thread, without a
+    port: what a call causes has reached the listeners when it returns."""
+    from pyengine.activemq.transport.stomp_memory import memory_transport
+
+    monkeypatch.setattr("stomp.connect.Transport", memory_transport(activemq_broker))
+    return activemq_broker
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    """Where a test fails, say which messages wait in its brokers, and why."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.when == "call" and report.failed:
+        for broker in item.stash.get(_MADE, []):
+            lines = [line for queue in broker.destinations() if queue.kind == "queue" for line in _held(broker, queue)]
+            if lines:
+                report.sections.append((f"messages that wait in broker {broker.name!r}", "\n".join(lines)))
+
+
+def _held(broker: Broker, queue: Any) -> Iterator[str]:
+    held = broker.held(queue)
+    for each in held[:MOST_SHOWN]:
+        behind = f", by {each.blocked_by}" if each.blocked_by else ""
+        yield f"{queue.name}: {each.message_id}: {each.reason.name}{behind}"
+    if len(held) > MOST_SHOWN:
+        yield f"{queue.name}: and {len(held) - MOST_SHOWN} more"

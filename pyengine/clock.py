@@ -14,6 +14,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from itertools import count
 from queue import SimpleQueue
@@ -33,6 +34,9 @@ SET_BACK = 500
 
 # Actions of a manual clock that wait within one another; each is some ten frames of Python's stack.
 DEEPEST = 50
+
+# Seconds after which a thread that waits for another one's turn looks again.
+SLICE = 0.002
 
 # Timers that a clock keeps without asking which of them were cancelled.
 FEW_TIMERS = 64
@@ -101,6 +105,33 @@ class _Timers:
 
     def clear(self) -> None:
         self._heap.clear()
+
+
+class _SharedTimers(_Timers):
+    """The same for several threads."""
+
+    def __init__(self, timers: _Timers) -> None:
+        super().__init__()
+        self._lock = threading.RLock()
+        self._heap = timers._heap
+        self._number = timers._number
+        self._sweep_at = timers._sweep_at
+
+    def add(self, when: int, action: Action) -> Timer:
+        with self._lock:
+            return super().add(when, action)
+
+    def next(self) -> int | None:
+        with self._lock:
+            return super().next()
+
+    def pop(self) -> tuple[int, Timer]:
+        with self._lock:
+            return super().pop()
+
+    def clear(self) -> None:
+        with self._lock:
+            super().clear()
 
 
 class Worker(ABC):
@@ -277,7 +308,8 @@ class ManualClock(Clock):
     """A time that stands still until it is moved. now: its first value, ms.
 
     It belongs to the thread that made it, and raises IllegalStateError on any other: what would run on other threads
-    runs inside :meth:`advance`, :meth:`wait` and :meth:`settle`, and what an action raises comes out there.
+    runs inside :meth:`advance`, :meth:`wait` and :meth:`settle`, and what an action raises comes out there. A broker
+    that listens makes its clock one that all threads :meth:`share`.
     """
 
     def __init__(self, now: int = 1_000_000_000_000) -> None:
@@ -288,15 +320,27 @@ class ManualClock(Clock):
         self._asked: deque[tuple[_ManualWorker, Action]] = deque()
         self._settling = False
         self._waits = 0
+        self._turn: AbstractContextManager[object] | None = None  # of the thread that runs actions; None: not shared
 
     def __getstate__(self) -> dict[str, object]:
+        if self._turn is not None:
+            raise TypeError("a ManualClock that threads share cannot be pickled")
         return {name: value for name, value in vars(self).items() if name not in ("_owner", "_owner_ident")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state, _owner=threading.current_thread(), _owner_ident=get_ident())
 
+    def share(self) -> AbstractContextManager[object]:
+        """Let every thread use this clock from now on. Actions run on the thread that moves the time or settles, one
+        thread at a time; with what is returned, ``with turn:``, a thread keeps the others from that."""
+        self._check_thread()
+        if self._turn is None:
+            self._timers = _SharedTimers(self._timers)
+            self._turn = threading.RLock()
+        return self._turn
+
     def _check_thread(self) -> None:
-        if get_ident() != self._owner_ident:
+        if self._turn is None and get_ident() != self._owner_ident:
             raise IllegalStateError(
                 f"this ManualClock belongs to thread {self._owner.name!r}, and this is thread "
                 f"{threading.current_thread().name!r}: its time moves for one thread; with several use SystemClock()"
@@ -316,6 +360,8 @@ class ManualClock(Clock):
     ) -> bool:
         self._check_thread()
         end = None if timeout_ms is None else self._now + milliseconds("timeout_ms", timeout_ms)
+        if self._turn is not None:
+            return self._wait_in_turn(condition, ready, end)
         while not ready():
             if self._settling:
                 self._give_turns_to_others(ready)
@@ -332,6 +378,29 @@ class ManualClock(Clock):
                 self._now = max(self._now, end)
                 break
             self._step()
+        return ready()
+
+    def _wait_in_turn(self, condition: threading.Condition, ready: Callable[[], bool], end: int | None) -> bool:
+        """``wait`` on a clock that threads share: while another one acts, it has ``condition`` too."""
+        turn: Any = self._turn
+        while not ready():
+            if not turn.acquire(blocking=False):
+                condition.wait(SLICE)
+                continue
+            try:
+                self.settle()
+                if ready():
+                    break
+                following = self._timers.next()
+                if following is not None and (end is None or following <= end):
+                    self._step()
+                    continue
+                if end is not None:
+                    self._now = max(self._now, end)
+                    break
+            finally:
+                turn.release()
+            condition.wait(SLICE)
         return ready()
 
     def worker(self, name: str) -> Worker:
@@ -351,6 +420,13 @@ class ManualClock(Clock):
             raise TypeError(f"milliseconds = {milliseconds!r}: a whole number of ms, or a timedelta; a second is 1000")
         if milliseconds < 0:
             raise ValueError(f"milliseconds = {milliseconds}: time does not go back")
+        if self._turn is None:
+            self._advance(milliseconds)
+            return
+        with self._turn:
+            self._advance(milliseconds)
+
+    def _advance(self, milliseconds: int) -> None:
         end = self._now + milliseconds
         self.settle()
         while (following := self._timers.next()) is not None and following <= end:
@@ -364,6 +440,13 @@ class ManualClock(Clock):
         """
         if get_ident() != self._owner_ident:
             self._check_thread()
+        if self._turn is not None:
+            with self._turn:
+                self._settle()
+        elif self._asked:
+            self._settle()
+
+    def _settle(self) -> None:
         if self._settling or not self._asked:
             return
         self._settling = True

@@ -297,6 +297,10 @@ class InvalidClientIDError(JMSError, ValueError):
     """Another connection has this client id."""
 
 
+class AuthenticationError(JMSError):
+    """A user whom the broker does not know, or who may not do what was asked (SecurityException)."""
+
+
 class ConfigurationError(JMSError, ValueError):
     """An option text that cannot be used. option: its full name. value: as given. hint: what is accepted."""
 

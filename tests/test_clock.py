@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -277,3 +278,36 @@ def test_the_system_clock_goes_on_in_a_forked_process_without_the_timers_of_its_
     os.close(writing)
     with os.fdopen(reading) as pipe:
         assert sorted(pipe.read().split()) == ["own", "parent's"]
+
+
+def test_a_shared_manual_clock_is_for_every_thread_and_one_at_a_time() -> None:
+    clock, ran = ManualClock(0), []
+    turn = clock.share()
+    assert clock.share() is turn
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(clock)
+    clock.call_at(5, lambda: ran.append(clock.now()))
+    clock.call_at(15, lambda: ran.append(clock.now()))
+    mover = threading.Thread(target=lambda: clock.advance(10))
+    with turn:
+        mover.start()
+        mover.join(0.05)
+        assert mover.is_alive()
+        assert ran == []
+    mover.join(5)
+    assert ran == [5]
+    assert clock.now() == 10
+    condition = threading.Condition()
+    with condition:
+        assert not clock.wait(condition, lambda: False, 7)
+    assert ran == [5, 15]
+    assert clock.now() == 17
+
+
+def test_waiting_on_a_shared_manual_clock_without_a_timeout_waits_for_other_threads() -> None:
+    clock, condition, told = ManualClock(0), threading.Condition(), threading.Event()
+    clock.share()
+    threading.Timer(0.05, told.set).start()
+    with condition:
+        assert clock.wait(condition, told.is_set)
+    assert clock.now() == 0

@@ -22,10 +22,13 @@ cdef class StompReader(FrameReader):
     cdef Py_ssize_t at                  # offset into ``buffer``
     cdef str action                     # of the frame that is being read, None before its first line
     cdef dict headers
+    cdef readonly bint nio
     cdef bint in_body
+    cdef bint after_nul                 # nio: the last byte before ``at`` was the NUL behind a frame, or more of them
     cdef int64_t length                 # of the body, -1: up to the next NUL
     cdef int64_t size                   # of the frame so far, as max_frame_size counts
 
     cdef bytes line(self, Py_ssize_t most, str refusal)
+    cdef bint nio_headers(self) except -1
     cdef int read_header(self, bytes line) except -1
-    cdef int64_t content_length(self, str text) except -1
+    cdef int64_t content_length(self, str text) except? -1

@@ -43,24 +43,37 @@ cdef class StompFrame:
     def __reduce__(self):
         return StompFrame, (self.action, self.headers, self.body)
 
+    @property
+    def text(self):
+        """The body as a text, UTF-8; what is not UTF-8 becomes U+FFFD, as Java decodes it (StompFrame.getBody)."""
+        return decode_utf8(self.body)
+
 
 cdef class StompReader(FrameReader):
     """Frames from bytes that arrive in pieces of any size (StompWireFormat.unmarshal).
 
     version: "1.0" (default), "1.1" or "1.2": which escapes and line ends count; assign ``version`` once CONNECT has
     been answered. max_data_length: most bytes of a body, 100 MiB by default. max_frame_size: most bytes of action,
-    header lines and body together; no limit by default.
+    header lines and body together; no limit by default. nio: as StompCodec reads, of a ``stomp+nio`` connector: a frame
+    begins behind line feeds only, a body may be cut by any byte behind its content-length, and -1 is none.
 
     Feed it and iterate: the frames that are complete come out, the rest waits for more bytes. Raises ProtocolError,
     with ActiveMQ's words, at the frame that is not one; the frames before it came out, none comes after it.
     """
 
-    def __init__(self, str version="1.0", int64_t max_data_length=MAX_DATA_LENGTH, int64_t max_frame_size=INT64_MAX):
+    def __init__(
+        self,
+        str version="1.0",
+        int64_t max_data_length=MAX_DATA_LENGTH,
+        int64_t max_frame_size=INT64_MAX,
+        bint nio=False,
+    ):
         if version not in VERSIONS:
             raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
         self.version = version
         self.max_data_length = max_data_length
         self.max_frame_size = max_frame_size
+        self.nio = nio
         self.length = -1
 
     def use(self, str version):
@@ -94,6 +107,8 @@ cdef class StompReader(FrameReader):
         cdef const char *start
         cdef const char *end
         cdef Py_ssize_t size, stop
+        if self.nio and not self.in_body and not self.nio_headers():
+            return None
         while self.action is None:
             line = self.line(MAX_COMMAND_LENGTH, "The maximum command length was exceeded")
             if line is None:
@@ -117,7 +132,7 @@ cdef class StompReader(FrameReader):
             if size <= self.length:
                 return None
             stop = self.length
-            if self.buffer[stop]:
+            if self.buffer[stop] and not self.nio:
                 del self.buffer[:stop + 1]
                 raise ProtocolError("content-length bytes were read and there was no trailing null byte")
         else:
@@ -136,7 +151,32 @@ cdef class StompReader(FrameReader):
         cdef StompFrame frame = StompFrame.__new__(StompFrame)
         frame.action, frame.headers, frame.body = self.action, self.headers, body
         self.action, self.headers, self.in_body, self.length, self.at = None, None, False, -1, 0
+        self.after_nul = True
         return frame
+
+    cdef bint nio_headers(self) except -1:
+        """Whether a whole header section has arrived; what stands before it is taken off."""
+        cdef Py_ssize_t skipped = 0, end, other
+        if self.at == 0:
+            while skipped < len(self.buffer) and (
+                self.buffer[skipped] == c"\n" or (self.after_nul and self.buffer[skipped] == 0)
+            ):
+                self.after_nul = self.buffer[skipped] == 0
+                skipped += 1
+            del self.buffer[:skipped]
+        end = self.buffer.find(b"\n\n", max(0, self.at - 3))
+        other = self.buffer.find(b"\r\n\r\n", max(0, self.at - 3))
+        if other >= 0 and (end < 0 or other + 4 < end + 2):
+            end = other + 2
+        if end < 0:
+            self.at = len(self.buffer)
+            if self.at > self.max_frame_size:
+                raise ProtocolError("The maximum frame size was exceeded while processing headers.")
+            return False
+        self.at = 0
+        if not bytes(self.buffer[:end]).strip(b"\r\n"):
+            raise EOFError("a header section without an action")
+        return True
 
     cdef int read_header(self, bytes line) except -1:
         """name:value, unescaped as the version says; a line without a colon is a header with an empty value."""
@@ -151,7 +191,7 @@ cdef class StompReader(FrameReader):
         self.headers.setdefault(decode_utf8(name), text.strip(BLANKS) if self.version == "1.0" else text)
         return 0
 
-    cdef int64_t content_length(self, str text) except -1:
+    cdef int64_t content_length(self, str text) except? -1:
         """Integer.parseInt, and what is refused beyond it."""
         cdef str digits = text.strip(BLANKS)
         cdef str bare = digits[1:] if digits[:1] in ("+", "-") else digits
@@ -161,6 +201,8 @@ cdef class StompReader(FrameReader):
             length = None
         if length is None or not -INT32_MAX - 1 <= length <= INT32_MAX:
             raise ProtocolError("Specified content-length is not a valid integer")
+        if length == -1 and self.nio:
+            return -1
         if length < 0:
             raise ProtocolError("Specified content-length may not be negative")
         if length > self.max_data_length:
@@ -183,6 +225,11 @@ cdef bytes unescaped(bytes value, bint carriage_return):
         at = value.find(b"\\", at + (1 if meant is None else 2))
     parts.append(value[start:])
     return b"".join(parts)
+
+
+def text_body(str text not None):
+    """The body of a text: UTF-8; half a surrogate pair becomes a question mark (String.getBytes)."""
+    return encode_utf8(text)
 
 
 def write_frame(StompFrame frame not None, str version not None):

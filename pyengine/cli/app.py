@@ -67,6 +67,12 @@ class Tool(StrEnum):
     py_spy = "py-spy"
 
 
+class Served(StrEnum):
+    """Brokers that other processes can use."""
+
+    activemq = "activemq"
+
+
 class Lang(StrEnum):
     """Languages of pages and findings."""
 
@@ -345,6 +351,47 @@ def simulate(
         else:
             simulating.show(asked, played, Console(), lang.value)
     raise typer.Exit(1 if any(found.held for found in played.values()) else 0)
+
+
+@app.command()
+def serve(
+    broker: Annotated[Served, typer.Argument(help="Which broker.")],
+    configuration: Annotated[Path | None, typer.Argument(help="Its activemq.xml.")] = None,
+    listen: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="An address in place of the file's transportConnectors, stomp://127.0.0.1:0 for any free port; may be "
+            "repeated [default: stomp://127.0.0.1:61613]."
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of its messages [default: what the file says, else in memory].")
+    ] = None,
+    user: Annotated[
+        list[str] | None, typer.Option(help="NAME:PASSWORD of a client that may connect; may be repeated.")
+    ] = None,
+    allow_anonymous: Annotated[
+        bool, typer.Option("--allow-anonymous", help="Clients need no name, also where other machines reach it.")
+    ] = False,
+    manual_clock: Annotated[
+        bool,
+        typer.Option(
+            "--manual-clock", help="Time stands still but for lines on standard input: advance MS, now, held QUEUE."
+        ),
+    ] = False,
+) -> None:
+    """Be a broker for STOMP clients of any language, until SIGTERM or Ctrl-C; prints "listening on URL"."""
+    with plain_errors():
+        from pyengine.cli import serve as serving
+
+        serving.activemq(
+            configuration,
+            listen or [],
+            data,
+            users=None if user is None else serving.users_of(user),
+            allow_anonymous=allow_anonymous,
+            manual_clock=manual_clock,
+        )
 
 
 @app.command()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, NoReturn
@@ -26,10 +26,12 @@ from pyengine.topology.policy import (
     CompositeTopic,
     DiscardingPlugin,
     FilteredDestination,
+    ForcePersistencyModePlugin,
     Policy,
     PolicyMap,
     RedeliveryPlugin,
     SharedDeadLetterStrategy,
+    TimeStampingPlugin,
     UniquePropertyMessageEvictionStrategy,
     VirtualDestination,
     VirtualTopic,
@@ -45,7 +47,7 @@ _SECRET = re.compile(r"passw|secret|credential", re.IGNORECASE)
 _BROKER_PROPERTIES = ["brokerName", "persistent", "dataDirectory", "useVirtualTopics", "destinationPolicy",
                       "destinationInterceptors", "destinations", "plugins", "deleteAllMessagesOnStartup",
                       "offlineDurableSubscriberTimeout", "offlineDurableSubscriberTaskSchedule",
-                      "schedulePeriodForDestinationPurge"]  # fmt: skip
+                      "schedulePeriodForDestinationPurge", "schedulerSupport", "transportConnectors"]  # fmt: skip
 _TIMES = {
     "offlineDurableSubscriberTimeout": "offline_durable_subscriber_timeout",
     "offlineDurableSubscriberTaskSchedule": "offline_durable_subscriber_task_schedule",
@@ -125,9 +127,13 @@ class _Reader:
                     )
                 case "plugins":
                     found |= self._plugins(element, prop)
+                case "transportConnectors":
+                    found["transport_connectors"] = tuple(self._connectors(element, prop))
                 case "persistenceAdapter":
                     adapter = self._adapter(prop, found)
                     self._leave(element, prop, schema.BROKER)
+                case "schedulerSupport":
+                    found["scheduler_support"] = self._flag(element, prop)
                 case "deleteAllMessagesOnStartup":
                     found["delete_all_messages_on_startup"] = self._flag(element, prop)
                 case (
@@ -503,6 +509,23 @@ class _Reader:
                 found["journal_disk_sync_strategy"] = "always" if self._flag(only, inner) else "never"
         return only.kind, folder
 
+    def _connectors(self, element: Element, prop: Property) -> Iterator[str]:
+        """The addresses of the connectors that pyengine has; the others are listed."""
+        for value in prop.values:
+            connector = self._element(element, prop, value, "transportConnector", foreign=True)
+            inside = self.context.properties(connector)
+            uri = None
+            if connector.kind == "transportConnector" and "uri" in inside:
+                uri = self._where_it_runs(connector, inside["uri"], "no address is known here")
+                if uri is None:
+                    continue
+            if uri is not None and uri.partition(":")[0].lower() in schema.CONNECTORS:
+                self.places[uri] = connector.line, str(connector)
+                yield uri
+            else:
+                reason, changes = schema.OTHER_CONNECTOR
+                self.listed.append(self._listing(connector, "uri", uri or "", reason, changes_answers=changes))
+
     def _plugins(self, element: Element, prop: Property) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for value in prop.values:
@@ -512,9 +535,37 @@ class _Reader:
             elif plugin is not None and plugin.kind == "discardingDLQBrokerPlugin":
                 # The last one of a file is asked first (BrokerService.addInterceptors).
                 found["discarding_plugin"] = self._discarding_plugin(plugin, "redelivery_plugin" in found)
+            elif plugin is not None and plugin.kind == "timeStampingBrokerPlugin":
+                found["time_stamping_plugin"] = self._fields(plugin, TimeStampingPlugin)
+            elif plugin is not None and plugin.kind in (
+                "forcePersistencyModeBrokerPlugin",
+                "forcePersistencyModeBroker",
+            ):
+                found["force_persistency_mode_plugin"] = self._fields(plugin, ForcePersistencyModePlugin)
+            elif plugin is not None and plugin.kind == "simpleAuthenticationPlugin":
+                found |= self._authentication(plugin)
             elif plugin is not None:
                 reason, changes = schema.PLUGINS.get(plugin.kind, schema.OTHER_PLUGIN)
                 self.listed.append(self._listing(plugin, "", "", reason, changes_answers=changes))
+        return found
+
+    def _authentication(self, element: Element) -> dict[str, Any]:
+        """Names and passwords; groups are for authorization, which is listed by itself."""
+        self.used.add(id(element))
+        found: dict[str, Any] = {"users": ()}
+        for name, prop in self.context.properties(element).items():
+            if name == "anonymousAccessAllowed":
+                found["anonymous_access_allowed"] = self._flag(element, prop)
+            elif name == "users":
+                users = [self._element(element, prop, value, "authenticationUser") for value in prop.values]
+                given = []
+                for user in users:
+                    inside = self.context.properties(user)
+                    texts = [self._text(user, inside[key]) if key in inside else "" for key in ("username", "password")]
+                    given.append((texts[0], texts[1]))
+                found["users"] = tuple(given)
+            else:
+                self._leave(element, prop, schema.AUTHENTICATION, known=["anonymousAccessAllowed", "users"])
         return found
 
     def _discarding_plugin(self, element: Element, first: bool) -> DiscardingPlugin:

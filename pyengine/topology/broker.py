@@ -17,9 +17,11 @@ from pyengine.topology.not_modelled import NotModelled as NotModelled
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     DiscardingPlugin,
+    ForcePersistencyModePlugin,
     Policy,
     PolicyMap,
     RedeliveryPlugin,
+    TimeStampingPlugin,
     VirtualDestination,
 )
 
@@ -34,10 +36,12 @@ class BrokerConfiguration(Checked):
     destinations: exist from the start. store_directory: the folder that the file names for messages, None: in memory
     (also without such a setting). journal_disk_sync_strategy: KahaDB's, "always" by default.
     offline_durable_subscriber_timeout, offline_durable_subscriber_task_schedule, schedule_period_for_destination_purge:
-    ms, as Broker has them. delete_all_messages_on_startup: the broker begins with an empty store. not_modelled:
-    everything in the file that is left out. places: of each policy entry, by its destination (the default entry's is
-    empty), its line and its element as NotModelled names it. Equal configurations may come from different files: file,
-    not_modelled and places take no part in comparing.
+    ms, as Broker has them. delete_all_messages_on_startup: the broker begins with an empty store. transport_connectors:
+    addresses that pyengine can listen on, as the file has them. users: names with their passwords, of
+    simpleAuthenticationPlugin, None without it; anonymous_access_allowed: of the same. not_modelled: everything in the
+    file that is left out. places: of each policy entry, by its destination (the default entry's is empty), and of each
+    transport connector, by its address, its line and its element as NotModelled names it. Equal configurations may come
+    from different files: file, not_modelled and places take no part in comparing.
     """
 
     name: str = "localhost"
@@ -54,6 +58,12 @@ class BrokerConfiguration(Checked):
     offline_durable_subscriber_timeout: int = -1
     offline_durable_subscriber_task_schedule: int = 300_000
     schedule_period_for_destination_purge: int = 0
+    transport_connectors: tuple[str, ...] = ()
+    scheduler_support: bool = False
+    time_stamping_plugin: TimeStampingPlugin | None = None
+    force_persistency_mode_plugin: ForcePersistencyModePlugin | None = None
+    users: tuple[tuple[str, str], ...] | None = field(default=None, repr=False)
+    anonymous_access_allowed: bool = False
     file: str = field(default="", compare=False)
     not_modelled: tuple[NotModelled, ...] = field(default=(), compare=False)
     places: Mapping[str, tuple[int, str]] = field(default_factory=dict, compare=False, repr=False)

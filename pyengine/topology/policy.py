@@ -495,6 +495,38 @@ class RedeliveryPlugin(Checked):
 
 @named_arguments
 @frozen
+@dataclass(frozen=True, slots=True)
+class TimeStampingPlugin(Checked):
+    """Give each message the broker's time, and let its time to live begin then (timeStampingBrokerPlugin).
+
+    zero_expiration_override: ms of life of a message that has none, 0 none. ttl_ceiling: most ms of life, 0 any.
+    future_only: not where the message would expire earlier. process_network_messages: those of other brokers too.
+    """
+
+    zero_expiration_override: int = 0
+    ttl_ceiling: int = 0
+    future_only: bool = False
+    process_network_messages: bool = False
+
+    def stamp(self, timestamp: int, expiration: int, now: int) -> tuple[int, int]:
+        """A message's time and end, ms, as it has them and as it gets them."""
+        life = expiration - timestamp if expiration > 0 else self.zero_expiration_override
+        if 0 < self.ttl_ceiling < life:
+            life = self.ttl_ceiling
+        if self.future_only and life + now <= expiration:
+            return timestamp, expiration
+        return now, life + now if life > 0 else expiration
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class ForcePersistencyModePlugin(Checked):
+    """Make all messages persistent, or none (forcePersistencyModeBrokerPlugin). persistence_flag: whether they are."""
+
+    persistence_flag: bool = False
+
+
+@frozen
 @dataclass(frozen=True)
 class DiscardingPlugin(Checked):
     """Drop messages instead of making them dead letters, regardless of the strategies (discardingDLQBrokerPlugin).

@@ -16,6 +16,10 @@ _AUDIT = ("the audit of duplicates has one size", True)
 _TASKS = ("threads are the client side's own (docs/client.md)", False)
 _TEMPORARY = ("temporary destinations live as long as their connection", False)
 
+# The schemes of the connectors that pyengine listens on, and why it does not on others.
+CONNECTORS = ("stomp", "stomp+nio")
+OTHER_CONNECTOR = ("clients of STOMP and those in its own process reach pyengine's broker, others do not", False)
+
 NOT_MODELLED = ("not modelled", True)
 FOREIGN = ("not part of the broker's configuration", False)
 OTHER_BROKER = ("another broker of this file", False)
@@ -35,7 +39,6 @@ BROKER: dict[str, tuple[str, bool]] = {
     "persistenceThreadPriority": _OWN_STORE,
     "persistenceTaskRunnerFactory": _OWN_STORE,
     "ioExceptionHandler": _OWN_STORE,
-    "transportConnectors": _IN_PROCESS,
     "transportConnectorURIs": _IN_PROCESS,
     "vmConnectorURI": _IN_PROCESS,
     "sslContext": _IN_PROCESS,
@@ -98,10 +101,6 @@ BROKER: dict[str, tuple[str, bool]] = {
     "keepDurableSubsActive": ("durable subscriptions are kept active, the broker's default", True),
     "enableMessageExpirationOnActiveDurableSubs": ("messages expire as with the broker's default", True),
     "rejectDurableConsumers": ("durable consumers are accepted", True),
-    "schedulerSupport": (
-        "messages with AMQ_SCHEDULED_DELAY, _PERIOD or _CRON would come later; here they come at once",
-        True,
-    ),
     "maxSchedulerRepeatAllowed": ("scheduled delivery is not modelled", True),
     "maxPurgedDestinationsPerSweep": ("every sweep removes all that are inactive long enough", False),
     "cacheTempDestinations": _TEMPORARY,
@@ -121,7 +120,6 @@ AS_HERE = {
     "passiveSlave": False,
     "populateJMSXUserID": False,
     "rejectDurableConsumers": False,
-    "schedulerSupport": False,
     "supportFailOver": False,
     "useAuthenticatedPrincipalForJMSXUserID": False,
     "useJmx": False,
@@ -194,22 +192,17 @@ VIRTUAL: dict[str, tuple[str, bool]] = {
 INTERCEPTORS: dict[str, tuple[str, bool]] = {
     "mirroredQueue": ("each queue would be copied to a topic; queues are not mirrored", True)
 }
+AUTHENTICATION = dict.fromkeys(("anonymousUser", "anonymousGroup", "userGroups", "userPasswords"), _SECURITY)
+
 PLUGINS: dict[str, tuple[str, bool]] = {
     **dict.fromkeys(
-        ("simpleAuthenticationPlugin", "jaasAuthenticationPlugin", "jaasCertificateAuthenticationPlugin",
+        ("jaasAuthenticationPlugin", "jaasCertificateAuthenticationPlugin",
          "jaasDualAuthenticationPlugin", "authorizationPlugin", "simpleAuthorizationPlugin"), _SECURITY,
     ),
     **dict.fromkeys(
         ("loggingBrokerPlugin", "statisticsBrokerPlugin", "udpTraceBrokerPlugin", "multicastTraceBrokerPlugin",
          "traceBrokerPathPlugin", "connectionDotFilePlugin", "destinationDotFilePlugin", "camelRoutesBrokerPlugin",
          "runtimeConfigurationPlugin", "destinationsPlugin"), _MONITORING,
-    ),
-    "timeStampingBrokerPlugin": ("it would give messages the broker's time and a time to live", True),
-    "forcePersistencyModeBrokerPlugin": (
-        "it would make all messages persistent, or none; messages keep their own delivery mode", True,
-    ),
-    "forcePersistencyModeBroker": (
-        "it would make all messages persistent, or none; messages keep their own delivery mode", True,
     ),
     "destinationPathSeparatorPlugin": (
         "it would part the elements of names by another character; the separator is the dot", True,

@@ -36,6 +36,11 @@ def test_recorded_stomp_frames() -> None:
     assert counts == {"agree": 83}
 
 
+def test_recorded_stomp_sessions_and_brokers() -> None:
+    counts = replay_file("wire/stomp", DATA / "stomp_sessions.jsonl", show=5)
+    assert counts == {"agree": 76, "listed": 3}
+
+
 @given(
     st.lists(st.tuples(st.dictionaries(NAMES, VALUES, max_size=4), st.binary(max_size=40)), max_size=4),
     st.integers(1, 50),

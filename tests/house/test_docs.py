@@ -23,6 +23,7 @@ WRONG_ON_PURPOSE = {  # a listener names an ack_index that does not exist
 ELSEWHERE = {
     "logs.md": "run by tests/spark/test_rocketmq_log.py, in the session of the tests",
     "spark.md": "its frames are the reader's own; tests/spark asks the same functions",
+    "stomp.md": "a test module of its own, run by tests/activemq/stomp/test_page.py",
     "streaming.md": "run by tests/spark/test_streaming.py, in the session of the tests",
     "testing.md": "a test module of its own, run by tests/activemq/test_testing_page.py",
 }

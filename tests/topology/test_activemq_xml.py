@@ -368,13 +368,13 @@ def test_everything_a_file_can_hold() -> None:
             RedeliveryPolicy(maximum_redeliveries=2),
             fallback_to_dead_letter=False,
         ),
+        users=(),
     )
     assert [(part.line, part.element, part.name, part.changes_answers) for part in found.not_modelled] == [
         (7, "broker", "start", False),
         (27, "mirroredQueue", "", True),
         (28, "com.example.OwnInterceptor", "", True),
         (60, "redeliveryPolicy", "preDispatchCheck", False),
-        (64, "simpleAuthenticationPlugin", "", True),
         (65, "com.example.OwnPlugin", "", True),
     ]
     assert found.policy_of(Destination("G.b")) == entries[3]
@@ -393,7 +393,7 @@ def test_the_form_that_is_shipped() -> None:
     listed = {(part.name or part.element, part.value): part for part in found.not_modelled}
     assert {name for name, _ in listed} == {
         'io.fabric8.insight.log.log4j.Log4jLogQuery id="logQuery"', "producerFlowControl", "memoryLimit",
-        "managementContext", "persistenceAdapter", "systemUsage", "transportConnectors", "shutdownHooks", "resource",
+        "managementContext", "persistenceAdapter", "systemUsage", "uri", "shutdownHooks", "resource",
         'org.eclipse.jetty.security.HashLoginService id="securityLoginService"',
     }  # fmt: skip
     usage = listed["systemUsage", "systemUsage"]

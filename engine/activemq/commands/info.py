@@ -5,7 +5,7 @@ Names and fields are those of org.apache.activemq.command.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyengine._engine.activemq.commands.destination import Destination
 from pyengine.attributes import frozen
@@ -14,10 +14,16 @@ from pyengine.attributes import frozen
 @frozen
 @dataclass(frozen=True, slots=True)
 class ConnectionInfo:
-    """A connection. connection_id: unique in the broker (``ID:...``). client_id: empty if the user set none."""
+    """A connection. connection_id: unique in the broker (``ID:...``). client_id: empty if the user set none.
+
+    user_name, password: what a client of the network gave, None: nothing. client_ip: as it says itself.
+    """
 
     connection_id: str
     client_id: str = ""
+    user_name: str | None = None
+    password: str | None = field(default=None, repr=False)
+    client_ip: str | None = None
 
 
 @frozen

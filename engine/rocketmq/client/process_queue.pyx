@@ -11,6 +11,9 @@ from pyengine._engine.lowlevel.memory cimport allocate
 from pyengine._engine.java.numbers cimport parsed_long
 from pyengine._engine.rocketmq.client.offset_window cimport Window
 
+from pyengine._engine.rocketmq.commands.defaults import (
+    CONSUME_CONCURRENTLY_MAX_SPAN, PULL_THRESHOLD_FOR_QUEUE, PULL_THRESHOLD_SIZE_FOR_QUEUE,
+)
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError, unknown_arguments
 
 cdef extern from "lowlevel/slot_access.h":

@@ -39,6 +39,9 @@ cdef class RegionBroker:
     def _transaction(self, transaction_id):
         raise NotImplementedError
 
+    def _intercept(self, destination, message, transaction_id, now):
+        raise NotImplementedError
+
     def _send_within(self, transaction, destination, message):
         raise NotImplementedError
 
@@ -59,6 +62,8 @@ cdef class RegionBroker:
         try:
             if self._closed:
                 self._open()
+            if self.intercepts and self._intercept(destination, message, transaction_id, now):
+                return 0
             if transaction_id is not None:
                 self._send_within(self._transaction(transaction_id), destination, message)
                 return 0

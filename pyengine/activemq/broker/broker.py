@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
+from hmac import compare_digest
 from pathlib import Path
 from types import EllipsisType, TracebackType
-from typing import Any, ClassVar, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pyengine import Selector
@@ -38,10 +39,13 @@ from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.attributes import Declared, letters, named_arguments
+from pyengine.activemq.scheduler import KEPT_IN, Scheduled, Scheduler, asks_for_scheduler
+from pyengine.activemq.transport.connectors import ConnectorURI, check_open, connector_uri
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
 from pyengine.durations import milliseconds
 from pyengine.errors import (
+    AuthenticationError,
     ConfigurationError,
     IllegalStateError,
     InvalidClientIDError,
@@ -51,15 +55,20 @@ from pyengine.errors import (
 )
 from pyengine.processes import belong, forget_at_fork
 from pyengine.topology.broker import BrokerConfiguration, NotModelled
-from pyengine.topology.checked import check_arguments
+from pyengine.topology.checked import check, check_arguments
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     DiscardingPlugin,
+    ForcePersistencyModePlugin,
     Policy,
     PolicyMap,
     RedeliveryPlugin,
+    TimeStampingPlugin,
     VirtualDestination,
 )
+
+if TYPE_CHECKING:
+    from pyengine.activemq.transport.stomp_connector import ConnectorThread, TransportConnector
 
 E = TypeVar("E", bound=Event)
 WRITE_DELAY = 2  # ms after which an acknowledgement that came while another thread wrote is written, if none has yet
@@ -104,7 +113,11 @@ class Broker(Declared, RegionBroker, Administration):
     offline_durable_subscriber_timeout: ms after which a durable subscription without its consumer is deleted, -1 never,
     looked at every offline_durable_subscriber_task_schedule ms. schedule_period_for_destination_purge: every so many ms
     inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. These three are ms, or a
-    timedelta. clock: SystemClock by
+    timedelta. transport_connectors: addresses to listen on, ``stomp://127.0.0.1:61613`` (port 0: any free one); see
+    docs/stomp.md. users: names and passwords of the clients that may connect there; None: everybody, which an address
+    that other machines reach refuses without allow_anonymous. scheduler_support: messages with AMQ_SCHEDULED_DELAY,
+    AMQ_SCHEDULED_PERIOD or AMQ_SCHEDULED_CRON are delivered when they ask for it. time_stamping_plugin,
+    force_persistency_mode_plugin: what they change of a message, before the scheduler sees it. clock: SystemClock by
     default; with a ManualClock nothing happens by itself.
 
     left_out: of a broker made by :meth:`from_xml`, what its file says and it does not do.
@@ -130,7 +143,6 @@ class Broker(Declared, RegionBroker, Administration):
         letters("broker_name"): "it is Broker(name=...)",
         letters("data_directory"): "it is Broker(directory=...)",
         letters("destination_policy"): "it is Broker(policies=...)",
-        letters("scheduler_support"): "there is no scheduler here",
         letters("plugins"): "of them there are Broker(redelivery_plugin=...) and Broker(discarding_plugin=...)",
     }
 
@@ -149,6 +161,12 @@ class Broker(Declared, RegionBroker, Administration):
         offline_durable_subscriber_timeout: int | timedelta = -1,
         offline_durable_subscriber_task_schedule: int | timedelta = 300_000,
         schedule_period_for_destination_purge: int | timedelta = 0,
+        transport_connectors: Iterable[str] = (),
+        users: Mapping[str, str] | None = None,
+        allow_anonymous: bool = False,
+        scheduler_support: bool = False,
+        time_stamping_plugin: TimeStampingPlugin | None = None,
+        force_persistency_mode_plugin: ForcePersistencyModePlugin | None = None,
         clock: Clock | None = None,
     ) -> None:
         check_arguments("Broker", Broker.__init__, locals())
@@ -156,12 +174,17 @@ class Broker(Declared, RegionBroker, Administration):
             raise ConfigurationError("Broker.cursor_limit", cursor_limit, "must be above 0")
         if directory == "":
             raise ConfigurationError("Broker.directory", "''", "names no folder", "None keeps no store, '.' is here")
+        listened_on = tuple(map(connector_uri, transport_connectors))
+        check_open(listened_on, users=users is not None, allow_anonymous=allow_anonymous)
         if name in _RUNNING:
             raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
         self.name = name
         self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
         self._owns_clock = clock is None
         self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
+        self._users = None if users is None else dict(users)
+        self._allow_anonymous = allow_anonymous
+        self._connectors: ConnectorThread | None = None
         store: SqliteStore | None = None
         try:
             if directory is not None:
@@ -226,12 +249,20 @@ class Broker(Declared, RegionBroker, Administration):
             )
             self._closed = False
             _RUNNING[name] = self
+            self._stamping = time_stamping_plugin
+            self._forcing = force_persistency_mode_plugin
+            self._scheduler: Scheduler | None = None
             with self.outbox:
+                if scheduler_support:
+                    self._scheduler = Scheduler(self, self.store)
+                self.intercepts = bool(scheduler_support or time_stamping_plugin or force_persistency_mode_plugin)
                 if self.store is not None:
                     for known in self.store.destinations():
-                        self.router.find(parse_destination(known)[0])
+                        if known != KEPT_IN:
+                            self.router.find(parse_destination(known)[0])
                     self.topics.durables.recover(self.store)
             belong(self)
+            self._listen(listened_on)
             with _LOCK:
                 _STARTED.notify_all()
         except BaseException:  # Ctrl-C too
@@ -257,6 +288,9 @@ class Broker(Declared, RegionBroker, Administration):
         directory: str | Path | EllipsisType | None = ...,
         cursor_limit: int = 5000,
         release: Literal["newest", "5.17"] = "newest",
+        transport_connectors: Iterable[str] | None = None,
+        users: Mapping[str, str] | None = None,
+        allow_anonymous: bool = False,
         clock: Clock | None = None,
     ) -> Self:
         """A broker that does what an ``activemq.xml`` says: name, policies, virtual destinations, plugins, destinations
@@ -266,7 +300,9 @@ class Broker(Declared, RegionBroker, Administration):
         environment, broker: see BrokerConfiguration.load. name: in place of the file's. directory: of the store; by
         default the folder that the file names (of ``kahaDB``, else the broker's name in ``dataDirectory``, else in
         ``activemq-data``), in memory where the file says nothing of it or ``persistent="false"``; None: in memory.
-        A relative folder is the process's. Nothing of the real broker's own store is read.
+        A relative folder is the process's. Nothing of the real broker's own store is read. transport_connectors: in
+        place of the file's, () for none; one of the file that other machines reach is left out where there are neither
+        users nor allow_anonymous.
 
         What the file says and this broker does not do is in ``left_out``, and a UserWarning says so once. Raises
         InvalidTopologyError for the file, and what Broker raises.
@@ -280,6 +316,19 @@ class Broker(Declared, RegionBroker, Administration):
         folder = found.store_directory if isinstance(directory, EllipsisType) else directory
         if folder is not None and found.delete_all_messages_on_startup:
             delete_store(folder)
+        left_out = list(found.not_modelled)
+        if users is None and found.users is not None:
+            users = dict(found.users)
+        if transport_connectors is None:
+            transport_connectors = []
+            for uri in found.transport_connectors:
+                try:
+                    check_open([connector_uri(uri)], users=users is not None, allow_anonymous=allow_anonymous)
+                except ConfigurationError as error:
+                    line, element = found.places[uri]
+                    left_out.append(NotModelled(found.file, line, element, "uri", uri, str(error), False))
+                else:
+                    transport_connectors.append(uri)
         made = cls(
             folder,
             name=name or found.name,
@@ -293,9 +342,15 @@ class Broker(Declared, RegionBroker, Administration):
             offline_durable_subscriber_timeout=found.offline_durable_subscriber_timeout,
             offline_durable_subscriber_task_schedule=found.offline_durable_subscriber_task_schedule,
             schedule_period_for_destination_purge=found.schedule_period_for_destination_purge,
+            transport_connectors=transport_connectors,
+            users=users,
+            allow_anonymous=allow_anonymous or found.anonymous_access_allowed,
+            scheduler_support=found.scheduler_support,
+            time_stamping_plugin=found.time_stamping_plugin,
+            force_persistency_mode_plugin=found.force_persistency_mode_plugin,
             clock=clock,
         )
-        made.left_out = found.not_modelled
+        made.left_out = tuple(left_out)
         try:
             with made.outbox:
                 for each in found.destinations:
@@ -326,6 +381,8 @@ class Broker(Declared, RegionBroker, Administration):
     def close(self) -> None:
         """Stop: connections that are left fail. Closing twice is harmless."""
         with ExitStack() as ending:  # the store and the clock end, whatever a connection says to that
+            if self._connectors is not None:
+                self._connectors.close()
             with self.outbox:
                 if self._closed:
                     return
@@ -375,6 +432,39 @@ class Broker(Declared, RegionBroker, Administration):
 
     # Connections
 
+    def _listen(self, uris: tuple[ConnectorURI, ...]) -> None:
+        if uris:
+            from pyengine.activemq.transport.stomp_connector import ConnectorThread
+
+            self._connectors = ConnectorThread(self, uris)
+
+    def add_connector(self, uri: str) -> TransportConnector:
+        """Listen on one more address; see transport_connectors. Raises ConfigurationError."""
+        check("Broker.add_connector.uri", uri, str)
+        added = connector_uri(uri)
+        check_open([added], users=self._users is not None, allow_anonymous=self._allow_anonymous)
+        self._open()
+        if self._connectors is None:
+            self._listen((added,))
+        else:
+            self._connectors.listen(added)
+        return self.transport_connectors[-1]
+
+    @property
+    def transport_connectors(self) -> tuple[TransportConnector, ...]:
+        """The addresses on which it listens; their ``url`` has the port that was bound."""
+        return () if self._connectors is None else self._connectors.connectors
+
+    def authenticate(self, user: str | None, password: str | None) -> None:
+        """Let a client in that comes over the network. Raises AuthenticationError for a user that is not known or has
+        another password, and for one without a name where there are users and anonymous ones are not allowed."""
+        if self._users is None or (user is None and self._allow_anonymous):
+            return
+        known = self._users.get(user or "")
+        if known is None or not compare_digest(known.encode(), (password or "").encode()):
+            name = "null" if user is None else user
+            raise AuthenticationError(f"User name [{name}] or password is invalid.")
+
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
         """See Transport."""
         with self.outbox:
@@ -384,7 +474,8 @@ class Broker(Declared, RegionBroker, Administration):
             if info.client_id:
                 if info.client_id in self._clients:
                     raise InvalidClientIDError(
-                        f"client id {info.client_id!r} is already connected as {self._clients[info.client_id]}"
+                        f"Broker: {self.name} - Client: {info.client_id} already connected from "
+                        f"{self._clients[info.client_id]}"
                     )
                 self._clients[info.client_id] = info.connection_id
             self._connected += 1
@@ -556,16 +647,50 @@ class Broker(Declared, RegionBroker, Administration):
             transaction.failed = error
             raise
 
+    @property
+    def scheduler_support(self) -> bool:
+        """Whether messages with AMQ_SCHEDULED_DELAY and its like are delivered when they ask for it."""
+        return self._scheduler is not None
+
+    def _intercept(self, destination: Destination, message: Message, transaction_id: str | None, now: int) -> bool:
+        """Let plugins change a message that is sent; True if the scheduler has it now."""
+        stamping, scheduler = self._stamping, self._scheduler
+        if self._forcing is not None:
+            message.persistent = self._forcing.persistence_flag
+        of_a_network = message.broker_path is not None
+        if stamping is not None and message.timestamp > 0 and (stamping.process_network_messages or not of_a_network):
+            message.timestamp, message.expiration = stamping.stamp(message.timestamp, message.expiration, now)
+        if scheduler is None:
+            return False
+        if scheduler.manage(destination, message, now):
+            return True
+        if not asks_for_scheduler(message):
+            return False
+        if transaction_id is None:
+            scheduler.schedule(destination, message, now)
+        else:
+            self._transaction(transaction_id).steps.append(Scheduled(scheduler, self.clock, destination, message))
+        return True
+
+    def send_on(self, message: Message, destination: Destination, now: int) -> None:
+        """Send a message of the scheduler's, which neither plugins nor the scheduler see again."""
+        self.router.route(destination, message, now)
+
     def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
         """See Transport."""
         with self.outbox:
             self._open()
+            if self.intercepts:
+                now = self.clock.now()
+                messages = [each for each in messages if not self._intercept(destination, each, None, now)]
             self.router.route_all(destination, messages, connection_id, self.clock.now())
 
     def _acknowledge_of(self, subscription: Subscription, ack: MessageAck) -> None:
         """What a consumer says of its messages. What one queue's core alone decides, the region says there at once."""
         if ack.transaction_id is not None and ack.kind is AckKind.POISON:
-            raise JMSError("a poison acknowledgement cannot be part of a transaction")
+            raise JMSError(
+                f"Poison ack cannot be transacted: message {ack.last_message_id} of consumer {ack.consumer_id}"
+            )
         transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
         try:
             self._acknowledge_held(subscription, ack, transaction)

@@ -92,7 +92,8 @@ class Subscription(PrefetchSubscription):
         self.spread = "," in self.info.destination.name or self.patterns[0].is_pattern
         self.consumer_id = self.info.consumer_id
         self.browser = self.info.browser
-        self.route = self.connection.task if self.info.dispatch_async else self.connection.sink.dispatch
+        sink = self.connection.sink
+        self.route = self.connection.task if self.info.dispatch_async and not sink.queued else sink.dispatch
 
     def covers(self, destination: Destination) -> bool:
         """True if it consumes ``destination``."""

@@ -302,7 +302,7 @@ class Connection(Declared):
 
     def _warn_of_schedule(self, name: str) -> None:
         """A message has a property that asks for the broker's scheduler, which is not here; said once of each name."""
-        if name not in self._warned_of:
+        if name not in self._warned_of and not getattr(self.transport, "scheduler_support", False):
             self._warned_of.add(name)
             LOG.warning(
                 "%s: %s asks for a scheduler, and there is none: messages with it are delivered at once, and once",

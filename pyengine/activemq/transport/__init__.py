@@ -1,1 +1,1 @@
-"""What passes between a client and a broker."""
+"""How clients reach the broker: connectors that listen, and what they make of a client's bytes."""

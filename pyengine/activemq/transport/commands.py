@@ -28,13 +28,15 @@ class ConnectionSink:
 
     dispatch: a message; returns the Answer that comes of it at once, None if nothing does or it is said otherwise.
     control: close a consumer. failed: the broker ends the connection (abort_connection), with the reason. dispatch_all:
-    several messages, in order; by default one after the other.
+    several messages, in order; by default one after the other. queued: dispatch only keeps the message and answers
+    nothing: it is called on the sender's thread, without a dispatch task.
     """
 
     dispatch: Callable[[MessageDispatch], Answer | None]
     control: Callable[[ConsumerControl], None] = field(default=lambda command: None)
     failed: Callable[[str], None] = field(default=lambda reason: None)
     dispatch_all: Callable[[list[MessageDispatch]], None] | None = None
+    queued: bool = False
 
 
 @runtime_checkable
@@ -69,8 +71,8 @@ class Transport(Protocol):
         Raises InvalidSelectorError, InvalidDestinationError, and JMSError where the broker refuses.
         """
 
-    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None) -> None:
-        """last_delivered: id of the last message the client gave to its user, None if none."""
+    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """last_delivered: id of the last message the client gave to its user, None if none. lost: see above."""
 
     def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
         """The consumers of a session that ends. last_delivered: of all of them."""

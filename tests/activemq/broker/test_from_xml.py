@@ -80,21 +80,21 @@ def test_it_does_what_the_file_says(clock: ManualClock, tmp_path: Path) -> None:
 def test_what_it_does_not_do_is_listed_and_warned_of_once(clock: ManualClock) -> None:
     text = xml(
         '<transportConnectors><transportConnector uri="tcp://0.0.0.0:61616"/></transportConnectors>\n'
-        "<plugins>\n<loggingBrokerPlugin/>\n<timeStampingBrokerPlugin/></plugins>",
-        'schedulerSupport="true"',
+        "<plugins>\n<loggingBrokerPlugin/>\n<authorizationPlugin/></plugins>",
+        'populateJMSXUserID="true"',
     )
     with pytest.warns(UserWarning, match="left_out of the broker") as told:
         broker = Broker.from_xml(text, clock=clock)
     with broker:
         assert [(part.element, part.name, part.line) for part in broker.left_out] == [
-            ("broker", "schedulerSupport", 1),
-            ("broker", "transportConnectors", 1),
+            ("broker", "populateJMSXUserID", 1),
+            ("transportConnector", "uri", 1),
             ("loggingBrokerPlugin", "", 3),
-            ("timeStampingBrokerPlugin", "", 4),
+            ("authorizationPlugin", "", 4),
         ]
-        assert broker.left_out[3].reason.startswith("it would give messages the broker's time")
+        assert broker.left_out[3].reason.startswith("it would refuse users without a right")
     (warned,) = told
-    assert "4 things that the file says are not done: text:1: broker: schedulerSupport" in str(warned.message)
+    assert "4 things that the file says are not done: text:1: broker: populateJMSXUserID" in str(warned.message)
     assert warned.filename == __file__
     with pytest.raises(UserWarning, match="1 thing that the file says is not done"):
         Broker.from_xml(xml("<plugins><loggingBrokerPlugin/></plugins>"), clock=clock)
@@ -104,7 +104,6 @@ def test_what_it_does_not_do_is_listed_and_warned_of_once(clock: ManualClock) ->
 @pytest.mark.parametrize(
     ("flag", "done"),
     [
-        ("schedulerSupport", "false"),
         ("keepDurableSubsActive", "true"),
         ("useMirroredQueues", "False"),
         ("rejectDurableConsumers", "no"),

@@ -269,7 +269,7 @@ def redelivery_refused(broker: BrokerConfiguration) -> Iterator[Finding]:
     """redelivery_refused: the redelivery plugin without the scheduler that it needs."""
     if broker.redelivery_plugin is None or not broker.file.endswith(".xml"):
         return
-    if broker.left_out_of_broker.get("schedulerSupport", "false").lower() != "true":
+    if not broker.scheduler_support:
         yield Finding(
             "redelivery_refused",
             Severity.ERROR,

@@ -1,0 +1,139 @@
+"""Transport connectors: the addresses on which a broker listens, what they allow, and who may come in."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from pyengine.activemq.client.options import whole_number
+from pyengine.attributes import frozen
+from pyengine.destinations import query_options
+from pyengine.errors import ConfigurationError, did_you_mean
+
+SCHEMES = ("stomp", "stomp+nio")
+STOMP_PORT = 61613
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class ConnectorURI:
+    """An address to listen on, taken apart.
+
+    uri: as it was given. host: without brackets, ``127.0.0.1`` if it names none. port: 0 is any free one.
+    maximum_connections: more are closed as they come. max_frame_size, max_data_length: bytes of a frame, and of its
+    body. connect_attempt_timeout: ms within which a connection sends its whole CONNECT frame, 0 for ever. so_timeout:
+    ms without a byte after which a connection is closed, 0 never. default_heart_beat: of clients that ask for none.
+    hb_grace_period_multiplier: how many of a client's heart-beat intervals may pass. maximum_pending_size: bytes that
+    wait for a client that takes nothing, before it is closed. so_write_timeout: ms in which a client takes nothing of
+    what waits for it, before it is closed; 0 for ever.
+    """
+
+    uri: str
+    scheme: str
+    host: str
+    port: int
+    maximum_connections: int = 10_000
+    max_frame_size: int = 1 << 63 - 1
+    max_data_length: int = 100 * 1024 * 1024
+    connect_attempt_timeout: int = 30_000
+    so_timeout: int = 0
+    default_heart_beat: str = "0,0"
+    hb_grace_period_multiplier: float = 1.0
+    maximum_pending_size: int = 100 * 1024 * 1024
+    so_write_timeout: int = 30_000
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return is_loopback(self.host)
+
+    def url(self, port: int) -> str:
+        """What a client connects to."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{port}"
+
+
+# Options of a connector's URI that mean something here -> field, its bits; 0: a text, 1: a number with a fraction.
+_OPTIONS: dict[str, tuple[str, int]] = {
+    "maximumConnections": ("maximum_connections", 32),
+    "wireFormat.maxFrameSize": ("max_frame_size", 64),
+    "wireFormat.maxDataLength": ("max_data_length", 32),
+    "transport.connectAttemptTimeout": ("connect_attempt_timeout", 64),
+    "transport.soTimeout": ("so_timeout", 32),
+    "transport.soWriteTimeout": ("so_write_timeout", 64),
+    "transport.defaultHeartBeat": ("default_heart_beat", 0),
+    "transport.hbGracePeriodMultiplier": ("hb_grace_period_multiplier", 1),
+    "transport.maximumPendingSize": ("maximum_pending_size", 64),
+}
+# Those of the real connector that change nothing that a client of this one can see.
+_WITHOUT_EFFECT = frozenset(
+    {
+        "backlog", "daemon", "name", "soLinger", "socketBufferSize", "transport.closeAsync", "transport.keepAlive",
+        "transport.soLinger", "transport.socketBufferSize", "transport.tcpNoDelay", "transport.threadName",
+        "transport.trace", "transport.useInactivityMonitor", "useQueueForAccept", "trace",
+    }
+)  # fmt: skip
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address, or ``localhost``, is reached from this machine alone."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def connector_uri(text: str) -> ConnectorURI:
+    """Read ``stomp://host:port?option=value``. Raises ConfigurationError for another scheme, an option that no
+    connector has, and values that it cannot take."""
+    found = re.fullmatch(r"([A-Za-z][\w+.-]*)://(\[[^\]]*\]|[^\[\]:/?#]*)(?::(\d{1,5}))?/?(?:\?([^#]*))?", text)
+    if found is None:
+        hint = "write stomp://127.0.0.1:61613, or :0 for any free port"
+        raise ConfigurationError("transport connector", text, "not an address to listen on", hint)
+    scheme = found[1].lower()
+    if scheme not in SCHEMES:
+        problem = f"no connector here speaks {scheme}"
+        raise ConfigurationError("transport connector", text, problem, f"there are {' and '.join(SCHEMES)}")
+    host, port = found[2].strip("[]") or "127.0.0.1", STOMP_PORT if found[3] is None else int(found[3])
+    if port > 65535:
+        raise ConfigurationError("transport connector", text, "a port is 65535 at most")
+    fields: dict[str, object] = {}
+    for name, value in query_options(unquote(found[4] or "")):
+        if name in _WITHOUT_EFFECT:
+            continue
+        if name not in _OPTIONS:
+            raise ConfigurationError(
+                f"transport connector {name}", value or "", "no such option", did_you_mean(name, _OPTIONS)
+            )
+        fields[_OPTIONS[name][0]] = _value(name, value or "", _OPTIONS[name][1])
+    return ConnectorURI(text, scheme, host, port, **fields)  # type: ignore[arg-type]
+
+
+def _value(name: str, text: str, kind: int) -> str | int | float:
+    if kind == 0:
+        return text
+    if kind == 1:
+        if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
+            raise ConfigurationError(name, text, "not a number")
+        return float(text)
+    number = whole_number(name, text, kind)
+    if number < 0:
+        raise ConfigurationError(name, number, "must not be negative")
+    return number
+
+
+def check_open(uris: Iterable[ConnectorURI], *, users: bool, allow_anonymous: bool) -> None:
+    """Raise ConfigurationError for an address that other machines reach while anybody may come in."""
+    for uri in uris:
+        if not (uri.loopback or users or allow_anonymous):
+            raise ConfigurationError(
+                "transport connector",
+                uri.uri,
+                "other machines reach this address, and the broker has no users",
+                "give users={name: password}, or say allow_anonymous=True; 127.0.0.1 is reached from this machine only",
+            )

@@ -1,0 +1,126 @@
+"""``pyengine serve``: a broker for the clients of other processes, until it is told to end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import EllipsisType
+from typing import TextIO
+
+from pyengine.activemq.broker.broker import Broker
+from pyengine.cli.outlet import tell
+from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError, PyengineError
+
+DEFAULT = "stomp://127.0.0.1:61613"
+
+
+class Ended(BaseException):
+    """The process was told to end."""
+
+
+def users_of(texts: Iterable[str]) -> dict[str, str]:
+    """``NAME:PASSWORD`` each. Raises ConfigurationError."""
+    found = {}
+    for text in texts:
+        name, colon, password = text.partition(":")
+        if not (name and colon):
+            raise ConfigurationError("--user", name or "''", "no password", "write NAME:PASSWORD")
+        found[name] = password
+    return found
+
+
+def activemq(
+    configuration: Path | None,
+    listen: list[str],
+    data: Path | None,
+    *,
+    users: Mapping[str, str] | None,
+    allow_anonymous: bool,
+    manual_clock: bool,
+) -> None:
+    """Serve until SIGTERM, Ctrl-C or, with a manual clock, the end of standard input."""
+    clock = ManualClock() if manual_clock else None
+    made: Callable[[], Broker]
+    if configuration is None:
+
+        def made() -> Broker:
+            return Broker(
+                data,
+                transport_connectors=listen or [DEFAULT],
+                users=users,
+                allow_anonymous=allow_anonymous,
+                clock=clock,
+            )
+
+    else:
+        directory: Path | EllipsisType = ... if data is None else data
+
+        def made() -> Broker:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # they are told below, one a line
+                return Broker.from_xml(
+                    configuration,
+                    directory=directory,
+                    transport_connectors=listen or None,
+                    users=users,
+                    allow_anonymous=allow_anonymous,
+                    clock=clock,
+                )
+
+    previous = {each: signal.signal(each, _end) for each in (signal.SIGTERM,)}
+    try:
+        with made() as broker:
+            for part in broker.left_out:
+                tell(f"left out: {part}")
+            if not broker.transport_connectors:
+                hint = f"say --listen {DEFAULT}"
+                raise ConfigurationError("transportConnectors", str(configuration), "has none to listen on", hint)
+            for connector in broker.transport_connectors:
+                print(f"listening on {connector.url}", flush=True)
+            if clock is None:
+                threading.Event().wait()
+            else:
+                follow(broker, clock, sys.stdin)
+    except Ended:
+        pass
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _end(*unused: object) -> None:
+    raise Ended
+
+
+def follow(broker: Broker, clock: ManualClock, commands: TextIO) -> None:
+    """Do what standard input says, and answer with a line each: ``advance MS`` with ``now MS``, ``now`` with the same,
+    ``held QUEUE`` with a JSON list of the messages that wait there and why. What is wrong is answered ``error ...``."""
+    for line in commands:
+        command, _, argument = line.strip().partition(" ")
+        try:
+            print(_answer(broker, clock, command, argument.strip()), flush=True)
+        except (PyengineError, ValueError) as error:
+            print(f"error {error}", flush=True)
+
+
+def _answer(broker: Broker, clock: ManualClock, command: str, argument: str) -> str:
+    if command == "advance":
+        if not argument.isascii() or not argument.isdecimal():
+            raise ValueError(f"advance {argument}: say how many ms, a whole number")
+        clock.advance(int(argument))
+        return f"now {clock.now()}"
+    if command == "now":
+        return f"now {clock.now()}"
+    if command == "held":
+        held = [
+            {"message": each.message_id, "reason": each.reason.name, "blocked_by": each.blocked_by}
+            for each in broker.held(argument)
+        ]
+        return json.dumps(held)
+    raise ValueError(f"{command}: say advance MS, now or held QUEUE")

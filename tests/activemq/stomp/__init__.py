@@ -1,0 +1,1 @@
+"""STOMP clients of others on the listening broker, and on the real one."""

@@ -1,0 +1,45 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.lang.management.ManagementFactory;
+import org.apache.activemq.broker.BrokerService;
+
+/**
+ * A broker that listens for STOMP, in memory, or with its messages in the folder that is its argument. Prints its port;
+ * answers a line "new" with the port of a new broker in its place, any other with the microseconds of processor time
+ * that the JVM has taken; ends with its input.
+ */
+public class StompBroker {
+    public static void main(String[] arguments) throws Exception {
+        BrokerService broker = start(arguments);
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            if (line.equals("new")) {
+                broker.stop();
+                broker.waitUntilStopped();
+                broker = start(arguments);
+                continue;
+            }
+            com.sun.management.OperatingSystemMXBean system =
+                (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+            System.out.println(system.getProcessCpuTime() / 1000);
+        }
+        broker.stop();
+        System.exit(0);
+    }
+
+    private static BrokerService start(String[] arguments) throws Exception {
+        BrokerService broker = new BrokerService();
+        broker.setPersistent(arguments.length > 0);
+        if (arguments.length > 0) {
+            broker.setDataDirectory(arguments[0]);
+        }
+        broker.setSchedulerSupport(true);
+        broker.setUseJmx(false);
+        broker.setUseShutdownHook(false);
+        broker.addConnector("stomp://127.0.0.1:0");
+        broker.start();
+        broker.waitUntilStarted();
+        System.out.println(broker.getTransportConnectors().get(0).getConnectUri().getPort());
+        return broker;
+    }
+}

@@ -1,0 +1,66 @@
+"""The real broker's STOMP connector in a JVM of its own; jars and classes lie in build/stomp."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from bench.contest import RivalMissingError
+from bench.jvm import harness
+
+SOURCES = Path(__file__).parent / "java"
+BUILD = Path(__file__).parents[3] / "build" / "stomp"
+RELEASES = ("5.18.6", "6.3.1")
+
+
+class RealBroker:
+    """One JVM. Raises RivalMissingError, with the reason, where no JVM or no jars can be had."""
+
+    def __init__(self, release: str, log: Path, folder: Path | None = None) -> None:
+        where = BUILD / release
+        path = harness(SOURCES, where / "jars", where / "classes", "activemq-broker", [f"-Dactivemq={release}"])
+        self._errors = log.open("w")
+        self._process = subprocess.Popen(
+            ["java", "-XX:+UseSerialGC", "-Xmx512m", "-cp", path, "StompBroker", *([str(folder)] if folder else [])],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+        self.process_id = self._process.pid
+        line = self._line()
+        if not line.strip().isdecimal():
+            self.close()
+            raise RivalMissingError(f"the broker did not start: see {log}")
+        self.port = int(line)
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+    def renew(self) -> None:
+        """A new broker, without messages, in the place of the present one; ``port`` is another."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("new\n")
+        self._process.stdin.flush()
+        self.port = int(self._line())
+
+    def processor_time(self) -> float:
+        """Seconds of processor time that the JVM has taken."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return int(self._line()) / 1e6
+
+    def close(self) -> None:
+        """End the JVM."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process.stdout.close()
+        self._errors.close()
