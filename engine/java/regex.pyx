@@ -5,12 +5,9 @@ import re
 from functools import lru_cache
 from unicodedata import category
 
-from pyengine._engine.java.regex_translation import translated
+from pyengine._engine.java.regex_translation cimport ASCII_ONLY, EVERYTHING, WITHOUT_MARKS, translated
 
 from pyengine.errors import SelectorEvaluationError
-
-cdef enum:           # alphabets of a subject, as of regex_translation
-    ASCII_ONLY, WITHOUT_MARKS, EVERYTHING
 
 
 cdef class JavaPattern:

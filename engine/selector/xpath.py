@@ -5,8 +5,8 @@ import re
 from pyengine.errors import MissingExtraError
 
 TOKEN = re.compile(
-    r"""(?P\s+)|(?P"[^"]*"|'[^']*')|(?P[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"""
-    r"""|(?P[^\W\d][\w.-]*):(?!:)|(?P[^\W\d][\w.-]*)|::|//|\.\.|[!<>]=|.""",
+    r"""(?P<blank>\s+)|(?P<literal>"[^"]*"|'[^']*')|(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"""
+    r"""|(?P<prefix>[^\W\d][\w.-]*):(?!:)|(?P<name>[^\W\d][\w.-]*)|::|//|\.\.|[!<>]=|.""",
     re.DOTALL,
 )
 ONLY_BEHIND_NODES = re.compile(r"\s*[\[/]")

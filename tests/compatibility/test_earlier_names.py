@@ -17,7 +17,8 @@ MOVED = {
 }
 SHOWN = {  # module that is a package now, or that docs showed -> names that were imported from it
     "pyengine.backlog.diagnose": "diagnose",
-    "pyengine.backlog.evidence": "live read_text",
+    "pyengine.backlog.evidence": "read_text",
+    "pyengine.backlog.evidence.live": "of_consumer",
     "pyengine.backlog.group_simulation": "GroupVariant SimulatedClient simulate_group",
     "pyengine.backlog.lint": "lint lint_broker lint_consumer lint_consumers lint_spring",
     "pyengine.backlog.simulate": "SimulatedConsumer Simulation Variant Workload compare simulate",

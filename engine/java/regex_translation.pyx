@@ -1,70 +1,44 @@
-"""A pattern of java.util.regex as Java 17 reads it, written as a pattern of Python's ``re``.
-
-Construct by construct, never guessed: what Java refuses, or what ``re`` cannot express, raises SelectorEvaluationError
-(text "": the caller knows it).
-"""
-
-from __future__ import annotations
+# cython: boundscheck=True, wraparound=True
+"""See regex_translation.pxd."""
 
 import re
-from typing import TypeAlias
 
 from pyengine._engine.java.character_classes import (
-    Ranges,
-    class_text,
-    complement,
-    general_category,
-    intersection,
-    named_class,
-    union,
-    with_cases,
+    class_text, complement, intersection, named_class, union, with_cases,
 )
+
 from pyengine.errors import SelectorEvaluationError
 
-# Of a subject; word boundaries are costly to say for all of Unicode. WITHOUT_MARKS: no combining marks, and no digits
-# but decimal ones: Java's word characters are Python's.
-ASCII_ONLY, WITHOUT_MARKS, EVERYTHING = range(3)
-
-Flags: TypeAlias = tuple[bool, bool, bool, bool, bool]
-
-DIGIT = ((48, 57),)
-WORD = ((48, 57), (65, 90), (95, 95), (97, 122))
-SPACE = ((9, 13), (32, 32))
-HORIZONTAL = (
-    (9, 9),
-    (32, 32),
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x180E, 0x180E),
-    (0x2000, 0x200A),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
+cdef tuple DIGIT = ((48, 57),)
+cdef tuple WORD = ((48, 57), (65, 90), (95, 95), (97, 122))
+cdef tuple SPACE = ((9, 13), (32, 32))
+cdef tuple HORIZONTAL = (
+    (9, 9), (32, 32), (0xA0, 0xA0), (0x1680, 0x1680), (0x180E, 0x180E), (0x2000, 0x200A), (0x202F, 0x202F),
+    (0x205F, 0x205F), (0x3000, 0x3000),
 )
-VERTICAL = ((10, 13), (0x85, 0x85), (0x2028, 0x2029))
-LINE_END = ((10, 10), (13, 13), (0x85, 0x85), (0x2028, 0x2029))
-SHORTHANDS = {"d": DIGIT, "w": WORD, "s": SPACE, "h": HORIZONTAL, "v": VERTICAL}
-CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
-NEWLINES = "[\\r\\x85\\u2028\\u2029]"
-DEEPEST = 200
+cdef tuple VERTICAL = ((10, 13), (0x85, 0x85), (0x2028, 0x2029))
+cdef tuple LINE_END = ((10, 10), (13, 13), (0x85, 0x85), (0x2028, 0x2029))
+cdef dict SHORTHANDS = {"d": DIGIT, "w": WORD, "s": SPACE, "h": HORIZONTAL, "v": VERTICAL}
+cdef dict CONTROLS = {"t": 9, "n": 10, "r": 13, "f": 12, "a": 7, "e": 27}
+cdef str NEWLINES = "[\\r\\x85\\u2028\\u2029]"
+cdef int DEEPEST = 200
 
-
-def refused(pattern: str, problem: str) -> SelectorEvaluationError:
+cdef object refused(str pattern, str problem):
     return SelectorEvaluationError("", f"Java refuses the regular expression {pattern!r}: {problem}")
 
 
-def untranslatable(pattern: str, construct: str) -> SelectorEvaluationError:
+cdef object untranslatable(str pattern, str construct):
     return SelectorEvaluationError(
         "", f"the regular expression {pattern!r} uses {construct}, which pyengine cannot evaluate as Java does"
     )
 
 
-def unquoted(text: str) -> str:
+cdef str unquoted(str text):
     """Java's first pass: ``\\Q...\\E`` becomes single escapes."""
-    out: list[str] = []
-    place = 0
-    inside = False
-    first = False
+    cdef list out = []
+    cdef int place = 0
+    cdef bint inside = False
+    cdef bint first = False
     while place < len(text):
         character = text[place]
         if inside:
@@ -91,39 +65,51 @@ def unquoted(text: str) -> str:
     return "".join(out)
 
 
-class Translator:
-    """One pass over a pattern: the text for ``re``, right for subjects of one alphabet."""
+cdef class Translator:
+    """One pass over a pattern: its translation for ``re``, valid for subjects of one alphabet."""
+    cdef str pattern
+    cdef str text
+    cdef int place
+    cdef int depth
+    cdef int groups
+    cdef set open_groups
+    cdef dict names
+    cdef bint ignore_case
+    cdef bint multiline
+    cdef bint dotall
+    cdef bint unix_lines
+    cdef bint unicode_case
+    cdef int nearest               # of the references to groups that do not stand before them
+    cdef bint behind               # inside a look-behind
+    cdef int alphabet
+    cdef bint differs              # from the translation for another alphabet
 
-    def __init__(self, pattern: str, alphabet: int) -> None:
+    def __cinit__(self, str pattern, int alphabet):
         self.pattern = pattern
         self.text = unquoted(pattern)
         self.alphabet = alphabet
-        self.place = self.depth = self.groups = 0
-        self.ignore_case = self.multiline = self.dotall = self.unix_lines = self.unicode_case = False
-        self.names: dict[str, int] = {}
-        self.nearest = 0x7FFFFFFF  # of the references to groups that do not stand before them
-        self.open_groups: set[int] = set()
-        self.behind = False  # inside a look-behind
-        self.differs = False  # from the text for another alphabet
+        self.names = {}
+        self.nearest = 0x7FFFFFFF
+        self.open_groups = set()
 
-    def peek(self) -> str:
+    cdef str peek(self):
         return self.text[self.place] if self.place < len(self.text) else ""
 
-    def take(self) -> str:
-        character = self.peek()
+    cdef str take(self):
+        cdef str character = self.peek()
         self.place += 1
         return character
 
-    def refuse(self, problem: str) -> SelectorEvaluationError:
+    cdef object refuse(self, str problem):
         return refused(self.pattern, f"{problem} near index {min(self.place, len(self.text))}")
 
-    def cannot(self, construct: str) -> SelectorEvaluationError:
+    cdef object cannot(self, str construct):
         return untranslatable(self.pattern, construct)
 
-    def alternatives(self) -> list[str]:
+    cdef list alternatives(self):
         """Up to ``)`` or the end: the translated alternatives."""
-        found: list[str] = []
-        parts: list[str] = []
+        cdef list found = []
+        cdef list parts = []
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.cannot(f"more than {DEEPEST} nested groups")
@@ -141,29 +127,33 @@ class Translator:
                 raise self.refuse(f"dangling meta character '{character}'")
             parts.append(self.piece())
 
-    def piece(self) -> str:
+    cdef str piece(self):
         """An atom with its quantifiers."""
-        start = self.place
-        if self.peek() == "{":  # a bound of nothing is nothing to Java, also behind inline flags
+        cdef str atom
+        cdef str quantifier
+        cdef int start = self.place
+        if self.peek() == "{":       # Java ignores a bound without an atom, also after inline flags
             self.quantifier()
             return ""
         atom = self.atom()
-        if atom == "":  # inline flags: a quantifier after them dangles
+        if atom == "":               # inline flags: a quantifier after them has no atom
             return ""
         quantifier = self.quantifier()
         if not quantifier:
             return atom
-        if self.text[start : start + 2] == "\\R":  # Java finds no shorter one for the repeated
+        if self.text[start : start + 2] == "\\R":           # Java does not backtrack into a repeated \R
             atom = f"(?>{atom})"
         if self.behind and atom.startswith("(") and quantifier.startswith("{0}") and self.text[start] == "(":
-            raise self.cannot("a group that is repeated no time in a look-behind")  # whose width Java may not see
-        # ``a**`` dangles, but Java lets a bound follow, with an effect of its own.
+            raise self.cannot("a group that is repeated no time in a look-behind")       # whose width Java may not see
+        # ``a**`` has no atom, but Java accepts a bound after it, with an effect of its own.
         if self.peek() == "{" and self.quantifier():
             raise self.cannot("a bound after another quantifier")
         return f"(?:(?:{atom}){quantifier})"
 
-    def quantifier(self) -> str:
-        character = self.peek()
+    cdef str quantifier(self):
+        cdef str character = self.peek()
+        cdef str bounds
+        cdef object least, most
         if character == "{":
             found = re.compile(r"\{([0-9]+)(?:(,)([0-9]*))?\}").match(self.text, self.place)
             if found is None:
@@ -171,7 +161,7 @@ class Translator:
             self.place = found.end()
             least = int(found[1])
             most = least if found[2] is None else int(found[3]) if found[3] else None
-            if least > 0x7FFFFFFF or (most is not None and (most > 0x7FFFFFFF or most < least)):
+            if least > 0x7FFFFFFF or most is not None and (most > 0x7FFFFFFF or most < least):
                 raise self.refuse("illegal repetition range")
             bounds = "{" + str(least) + ("" if most == least else f",{'' if most is None else most}") + "}"
         elif character and character in "*+?":
@@ -186,8 +176,8 @@ class Translator:
             bounds += self.take()
         return bounds
 
-    def atom(self) -> str:
-        character = self.take()
+    cdef str atom(self):
+        cdef str character = self.take()
         if character == "(":
             return self.group()
         if character == "[":
@@ -204,47 +194,48 @@ class Translator:
             return "[^\\n]" if self.unix_lines else class_text(complement(LINE_END))
         return self.literal(ord(character))
 
-    def literal(self, point: int) -> str:
+    cdef str literal(self, int point):
         return class_text(self.cased(((point, point),)))
 
-    def cased(self, ranges: Ranges) -> Ranges:
+    cdef tuple cased(self, tuple ranges):
         if not self.ignore_case:
             return ranges
         if self.unicode_case:
             raise self.cannot("case-insensitive matching by Unicode, (?iu)")
         return with_cases(ranges)
 
-    def text_end(self) -> str:
+    cdef str text_end(self):
         if self.unix_lines:
             return "(?=\\n?\\Z)"
         return f"(?=(?:\\r\\n|(?<!\\r)\\n|{NEWLINES})?\\Z)"
 
-    def line_end(self) -> str:
+    cdef str line_end(self):
         if self.unix_lines:
             return "(?=\\n|\\Z)"
         return f"(?=(?<!\\r)\\n|{NEWLINES}|\\Z)"
 
-    def line_start(self) -> str:
+    cdef str line_start(self):
         if self.unix_lines:
             return "(?:(?!\\Z)(?:\\A|(?<=\\n)))"
         return "(?:(?!\\Z)(?:\\A|(?<=[\\n\\x85\\u2028\\u2029])|(?<=\\r)(?!\\n)))"
 
-    def boundary(self) -> str:
+    cdef str boundary(self):
         """A word boundary: a Unicode letter, digit or ``_`` on one side only; marks belong to their letter."""
+        cdef str word, mark, before, after
         self.differs = True
         if self.alphabet < EVERYTHING:
             return "(?a:\\b)" if self.alphabet == ASCII_ONLY else "(?u:\\b)"
-        letters = general_category("LD")
-        word = class_text(union(letters, ((95, 95),)))
-        letter = class_text(letters)
-        mark = class_text(general_category("Mn"))
+        word = class_text(union(named_class("LD", False), ((95, 95),)))
+        letter = class_text(named_class("LD", False))
+        mark = class_text(named_class("Mn", False))
         marked = "|".join([f"(?<={letter}{mark * count})" for count in range(1, 5)])
         before = f"(?:(?<={word})|{marked})"
         after = f"(?:(?={word})|(?={mark})(?:(?<={letter})|{marked}))"
         return f"(?:{before}(?!{after})|(?!{before}){after})"
 
-    def escaped(self) -> str:
-        character = self.peek()
+    cdef str escaped(self):
+        cdef str character = self.peek()
+        cdef str name
         if character == "":
             raise self.refuse("nothing after the backslash")
         if character in "123456789":
@@ -279,15 +270,15 @@ class Translator:
             return self.literal(self.single_escape())
         return class_text(found)
 
-    def reference(self) -> str:
-        number = ord(self.take()) - 48
+    cdef str reference(self):
+        cdef int number = ord(self.take()) - 48
         while self.peek() and self.peek() in "0123456789":
             if number * 10 + ord(self.peek()) - 48 > self.groups:
                 break
             number = number * 10 + ord(self.take()) - 48
         return self.reference_to(number)
 
-    def reference_to(self, number: int) -> str:
+    cdef str reference_to(self, int number):
         if self.behind:
             raise self.cannot("a reference inside a look-behind")
         if number > self.groups:
@@ -302,9 +293,11 @@ class Translator:
             return f"(?i:(?:\\{number}))"
         return f"(?:\\{number})"
 
-    def class_escape(self) -> Ranges | None:
+    cdef tuple class_escape(self):
         """The set of ``\\d`` and its like, or None: then nothing is consumed."""
-        character = self.peek()
+        cdef str character = self.peek()
+        cdef str name
+        cdef tuple found
         if character == "p" or character == "P":
             self.place += 1
             name = self.take()
@@ -326,9 +319,10 @@ class Translator:
             return found if character.islower() else complement(found)
         return None
 
-    def single_escape(self) -> int:
+    cdef int single_escape(self) except -1:
         """The code point of an escape that stands for one character."""
-        character = self.take()
+        cdef str character = self.take()
+        cdef int point, low
         if character in CONTROLS:
             return CONTROLS[character]
         if character == "0":
@@ -361,51 +355,55 @@ class Translator:
             return ord(self.take()) ^ 64
         if character == "N":
             raise self.cannot("\\N{...}")
-        if character == "" or (character.isascii() and character.isalnum()):
+        if character == "" or character.isascii() and character.isalnum():
             raise self.refuse("illegal or unsupported escape sequence")
         return ord(character)
 
-    def hexadecimal(self, digits: int) -> int:
-        text = self.text[self.place : self.place + digits]
-        if len(text) != digits or not all(digit in "0123456789abcdefABCDEF" for digit in text):
+    cdef int hexadecimal(self, int digits) except -1:
+        cdef str text = self.text[self.place : self.place + digits]
+        if len(text) != digits or not all([digit in "0123456789abcdefABCDEF" for digit in text]):
             raise self.refuse("illegal hexadecimal or Unicode escape sequence")
         self.place += digits
         return int(text, 16)
 
-    def group_name(self) -> str:
+    cdef str group_name(self):
         found = re.compile("[A-Za-z][A-Za-z0-9]*>").match(self.text, self.place)
         if found is None:
             raise self.refuse("capturing group name is missing or does not end with '>'")
         self.place = found.end()
         return found[0][:-1]
 
-    def body(self, opening: str) -> str:
+    cdef str body(self, str opening):
         """The alternatives of a group and its ``)``; flags set inside end there."""
         return opening + "|".join(self.scoped()) + ")"
 
-    def scoped(self) -> list[str]:
-        flags = self.flags()
-        found: list[str] = self.alternatives()
+    cdef list scoped(self):
+        cdef tuple flags = self.flags()
+        cdef list found = self.alternatives()
         if self.take() != ")":
             raise self.refuse("unclosed group")
         self.restore(flags)
         return found
 
-    def looked(self, behind: bool) -> list[str]:
+    cdef list looked(self, bint behind):
         """The alternatives of a look-ahead or look-behind."""
-        before = self.behind
+        cdef bint before = self.behind
+        cdef list found
         self.behind = behind
         found = self.scoped()
         self.behind = before
         return found
 
-    def flags(self) -> Flags:
+    cdef tuple flags(self):
         return self.ignore_case, self.multiline, self.dotall, self.unix_lines, self.unicode_case
 
-    def restore(self, flags: Flags) -> None:
+    cdef int restore(self, tuple flags) except -1:
         self.ignore_case, self.multiline, self.dotall, self.unix_lines, self.unicode_case = flags
+        return 0
 
-    def capture(self, name: str) -> str:
+    cdef str capture(self, str name):
+        cdef int number
+        cdef str found
         self.groups += 1
         number = self.groups
         if name:
@@ -417,7 +415,8 @@ class Translator:
         self.open_groups.discard(number)
         return found
 
-    def group(self) -> str:
+    cdef str group(self):
+        cdef str kind
         if self.peek() != "?":
             return self.capture("")
         self.place += 1
@@ -439,9 +438,10 @@ class Translator:
         self.place -= 1
         return self.inline_flags()
 
-    def inline_flags(self) -> str:
-        on = True
-        before = self.flags()
+    cdef str inline_flags(self):
+        cdef bint on = True
+        cdef tuple before = self.flags()
+        cdef str character
         while True:
             character = self.take()
             if character == "-" and on:
@@ -472,11 +472,13 @@ class Translator:
 
     # Character classes: read as Java's parser reads them, with && binding what stands before it.
 
-    def char_class(self, consume: bool) -> Ranges:
-        before: Ranges | None = None
-        current: Ranges | None = None
-        single: Ranges | None = None  # single characters and ranges of Latin-1: Java adds them at the end
-        negated = False
+    cdef tuple char_class(self, bint consume):
+        cdef tuple before = None
+        cdef tuple current = None
+        cdef tuple right
+        cdef tuple single = None        # single characters and ranges of Latin-1, which Java adds last
+        cdef bint negated = False
+        cdef str character
         self.depth += 1
         if self.depth > DEEPEST:
             raise self.cannot(f"more than {DEEPEST} nested classes")
@@ -522,9 +524,10 @@ class Translator:
             if character == "]" and (before is not None or single is not None):
                 if consume:
                     self.place += 1
+                if single is not None:
+                    before = single if before is None else union(before, single)
                 self.depth -= 1
-                every = union(before or (), single or ())
-                return complement(every) if negated else every
+                return complement(before) if negated else before
             found, small = self.class_item()
             if small:
                 single = found if single is None else union(single, found)
@@ -533,11 +536,13 @@ class Translator:
                 current = found
                 before = current if before is None else union(before, current)
 
-    def class_item(self) -> tuple[Ranges, bool]:
+    cdef tuple class_item(self):
         """(set, whether it is one Latin-1 character): the next item of a class."""
+        cdef tuple found
+        cdef int first, last
         if self.peek() == "\\":
             self.place += 1
-            if self.text[self.place : self.place + 2] != "v-":  # the character, as once, where a range may begin
+            if self.text[self.place : self.place + 2] != "v-":       # the character, as once, where a range may begin
                 found = self.class_escape()
                 if found is not None:
                     return found, False
@@ -560,7 +565,7 @@ class Translator:
                 return self.cased(((first, last),)), False
         return self.cased(((first, first),)), first < 256
 
-    def class_single(self) -> int:
+    cdef int class_single(self) except -1:
         if self.peek() and self.peek() in "123456789bBAGZzRXk":
             raise self.refuse("illegal or unsupported escape sequence")
         if self.peek() == "v":
@@ -569,11 +574,9 @@ class Translator:
         return self.single_escape()
 
 
-def translated(text: str, alphabet: int) -> tuple[re.Pattern[str], int, dict[str, int], bool]:
-    """(compiled, capturing groups, group name -> number, whether another alphabet has another text), right for subjects
-    of one alphabet."""
-    translator = Translator(text, alphabet)
-    found = "|".join(translator.alternatives())
+cdef tuple translated(str text, int alphabet):
+    cdef Translator translator = Translator(text, alphabet)
+    cdef str found = "|".join(translator.alternatives())
     if translator.place < len(translator.text):
         raise translator.refuse("unmatched closing ')'")
     if translator.nearest <= translator.groups:
