@@ -10,7 +10,7 @@
 #   make memory  a million names through every public class: what is left of them
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times, and a broker that STOMP clients send to 300 times
-#   make interop  RocketMQ's consumer and producer on a real name server and broker; stomp.py, go-stomp and stompjs on ours and on real ActiveMQ (needs Java and Maven; Go, Node and npm)
+#   make interop  our clients and the real ones on our brokers and on the real ones, and the tables of it (needs Java and Maven; Go, Node and npm)
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
@@ -67,7 +67,8 @@ differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.live --operations 20000
 
 interop: build
-	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/activemq/stomp $(PYTEST_ARGS)
+	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/rocketmq/live/test_square.py tests/activemq/stomp $(PYTEST_ARGS)
+	$(BIN)/python -m tests.rocketmq.live.square
 
 stream-kills: build
 	$(BIN)/python -m tests.spark.stream_kills --kills $(or $(KILLS),30)

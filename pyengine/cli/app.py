@@ -182,12 +182,21 @@ def match(
 
 @app.command()
 def diagnose(
-    files: Annotated[list[str], typer.Argument(help="Snapshots, logs, thread dumps; folders too; - is stdin.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Snapshots, logs, thread dumps; folders too; - is stdin.")
+    ] = None,
     as_json: Json = False,
     report: Page = None,
     lang: FindingLanguage = Lang.en,
     encoding: Encoding = "",
     define: Define = None,
+    namesrv: Annotated[
+        str, typer.Option(help="Ask a live RocketMQ cluster too: host:port;host:port of its name servers.")
+    ] = "",
+    group: Annotated[str, typer.Option(help="The consumer group that --namesrv is asked for.")] = "",
+    every_ms: Annotated[
+        int, typer.Option(min=50, max=3_600_000, help="Milliseconds between the two looks at --namesrv.")
+    ] = 30_000,
 ) -> None:
     """Find out from files why messages wait: what is wrong where, what shows it, what to do.
 
@@ -206,7 +215,11 @@ def diagnose(
         from pyengine.cli import policies as policing
 
         pages.check_target(report)
-        answer = diagnosing.ask(files, encoding, policing.properties_of(define or []))
+        if bool(namesrv) != bool(group) or not (files or namesrv):
+            hint = "give FILES, or --namesrv HOST:PORT and --group GROUP"
+            raise UnknownNameError("diagnose", namesrv or group, "not all is there to look at", hint)
+        live = diagnosing.look(namesrv, group, every_ms, lang.value) if namesrv else None
+        answer = diagnosing.ask(files or [], encoding, policing.properties_of(define or []), live)
         evidence, found, refused = answer
         if report is not None and not answer.says_nothing:
             remarks = [*(Remark(each.source, 0, "", heard(each.problem)) for each in refused), *evidence.remarks]
@@ -353,9 +366,38 @@ def simulate(
     raise typer.Exit(1 if any(found.held for found in played.values()) else 0)
 
 
-@app.command()
-def serve(
-    broker: Annotated[Served, typer.Argument(help="Which broker.")],
+serve = typer.Typer(
+    help="Be a broker for clients of any language, until SIGTERM or Ctrl-C.", no_args_is_help=True, cls=Commands
+)
+app.add_typer(serve, name="serve")
+
+
+@serve.command("rocketmq")
+def serve_rocketmq(
+    listen: Annotated[str, typer.Option(help="host:port of the name server; port 0: any free one.")] = "127.0.0.1:9876",
+    data: Annotated[Path | None, typer.Option(help="Folder of the store [default: in memory].")] = None,
+    manual_clock: Annotated[
+        bool, typer.Option("--manual-clock", help="Time moves by lines 'advance MS' on standard input.")
+    ] = False,
+    allow_anonymous: Annotated[
+        bool, typer.Option("--allow-anonymous", help="Listen beyond the loopback, for everybody.")
+    ] = False,
+    delay_levels: Annotated[
+        str, typer.Option(help="The broker's messageDelayLevel.")
+    ] = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+) -> None:
+    """Serve an embedded cluster to clients of any language, until SIGINT or SIGTERM.
+
+    Prints the address of the name server and that of the broker.
+    """
+    with plain_errors():
+        from pyengine.cli import serve_rocketmq as serving
+
+        serving.serve(listen, data, manual_clock, allow_anonymous, delay_levels)
+
+
+@serve.command("activemq")
+def serve_activemq(
     configuration: Annotated[Path | None, typer.Argument(help="Its activemq.xml.")] = None,
     listen: Annotated[
         list[str] | None,
@@ -382,9 +424,9 @@ def serve(
 ) -> None:
     """Be a broker for STOMP clients of any language, until SIGTERM or Ctrl-C; prints "listening on URL"."""
     with plain_errors():
-        from pyengine.cli import serve as serving
+        from pyengine.cli import serve_activemq as serving
 
-        serving.activemq(
+        serving.serve(
             configuration,
             listen or [],
             data,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from rich.console import Console
+from rich.progress import track
 
 from pyengine.backlog.diagnosis.diagnose import diagnose, judged_healthy, names_cut, seen_too_seldom, to_bring
 from pyengine.backlog.diagnosis.evidence import Evidence, Source, read_what_can_be
@@ -42,10 +44,33 @@ class Answer(NamedTuple):
         return 0 if judged_healthy(self.evidence) else 2
 
 
-def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] | None = None) -> Answer:
-    """What the files say, what follows from it, and which of them cannot be read."""
+def ask(
+    files: Sequence[str],
+    encoding: str = "",
+    properties: Mapping[str, str] | None = None,
+    live: Evidence | None = None,
+) -> Answer:
+    """What the files say, and what is there already, what follows from it, and which of them cannot be read."""
     evidence, refused = read_what_can_be(files, encoding, properties)
+    if live is not None:
+        evidence.add(live)
     return Answer(evidence, diagnose(evidence), refused)
+
+
+def look(namesrv: str, group: str, every: int, language: Language = "en") -> Evidence:
+    """Two looks at a group of a live cluster, ``every`` ms apart. Raises what ClusterAdmin raises."""
+    from pyengine.backlog.diagnosis.evidence import live
+    from pyengine.rocketmq.admin import ClusterAdmin
+
+    found = Evidence()
+    console = Console(stderr=True)
+    words = say("asking the cluster twice").in_language(language)
+    with ClusterAdmin(namesrv) as admin:
+        for number in track(range(2), words, console=console, transient=True, disable=not console.is_terminal):
+            if number:
+                time.sleep(every / 1000)
+            found.add(live.of_cluster(admin, group, f"{namesrv}, look {number + 1}"))
+    return found
 
 
 def as_dict(

@@ -17,6 +17,14 @@ from pyengine.errors import (
     RemotingError,
     RemotingTimeoutError,
 )
+from pyengine.rocketmq.admin import (
+    BrokerState,
+    ClientConnection,
+    ClusterAdmin,
+    ConsumerConnections,
+    GroupProgress,
+    QueueState,
+)
 from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.consumer.consume_stats import ConsumeStats, OffsetWrapper, consume_stats
 from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
@@ -67,6 +75,7 @@ from pyengine.rocketmq.tables.allocation import (
     sort_queues,
 )
 from pyengine.rocketmq.tables.plan import AllocationPlan, Load, Move, Skew, allocate_topics, compare_strategies
+from pyengine.rocketmq.transaction_producer import LocalTransactionState, TransactionMQProducer, TransactionSendResult
 
 close(FlowControl, LastConsume)
 import_by_earlier_names(__name__, MODULES)
@@ -81,8 +90,11 @@ __all__ = [
     "AllocationError",
     "AllocationPlan",
     "Broker",
+    "BrokerState",
     "ClientConfig",
+    "ClientConnection",
     "Cluster",
+    "ClusterAdmin",
     "ConsumeConcurrentlyContext",
     "ConsumeConcurrentlyStatus",
     "ConsumeFromWhere",
@@ -90,15 +102,18 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "ConsumeStats",
     "ConsumeStatus",
+    "ConsumerConnections",
     "ConsumerParameters",
     "ConsumerRunningInfo",
     "ControllableOffset",
     "DefaultMQPushConsumer",
     "FlowControl",
+    "GroupProgress",
     "IllegalStateError",
     "LastConsume",
     "Load",
     "LocalFileOffsetStore",
+    "LocalTransactionState",
     "MQBrokerError",
     "MQClientAPI",
     "MQClientError",
@@ -120,6 +135,7 @@ __all__ = [
     "PullMessageRequest",
     "PullResult",
     "PullStatus",
+    "QueueState",
     "ReadOffsetType",
     "RecordWorker",
     "RemoteBrokerOffsetStore",
@@ -131,6 +147,8 @@ __all__ = [
     "Skew",
     "SubscriptionData",
     "TopicPartition",
+    "TransactionMQProducer",
+    "TransactionSendResult",
     "allocate",
     "allocate_all",
     "allocate_topics",

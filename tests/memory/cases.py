@@ -554,12 +554,19 @@ class ClusterCase(Case):
         self.broker.close()
 
 
-@case("pyengine.rocketmq.Cluster", dear=100)
+@case(
+    "pyengine.rocketmq.Cluster",
+    "pyengine.rocketmq.ClusterAdmin",
+    "pyengine.rocketmq.TransactionMQProducer",
+    dear=400,
+)
 class NetworkCase(Case):
     """Clusters that nobody asks anything of: no connection is made."""
 
     def __call__(self, name: str) -> None:
         rocketmq.Cluster(f"{name}.example:9876").close()
+        rocketmq.ClusterAdmin(f"{name}.example:9876").close()
+        rocketmq.TransactionMQProducer(name, namesrv_addr="127.0.0.1:9", execute=print, check=print).shutdown()
 
 
 @case("pyengine.rocketmq.Broker", "pyengine.rocketmq.Producer", dear=10)

@@ -48,10 +48,12 @@ cdef bytes properties_text(dict properties):
 
 def encode_message(str topic, body, dict properties, int64_t position, int32_t queue_id, int64_t queue_offset,
                    int64_t born_timestamp, int64_t store_timestamp, *, bytes born_host, bytes store_host,
-                   int32_t reconsume_times=0, int32_t flag=0, int32_t sys_flag=0, delivers=None):
+                   int32_t reconsume_times=0, int32_t flag=0, int32_t sys_flag=0, delivers=None,
+                   int64_t prepared_transaction_offset=0):
     """The frame of one message, as bytes; the stored message is its last ``stored_size(frame)`` bytes.
 
-    position: of the frame in the log. *_host: 4 bytes of address and 4 of port. delivers: (delay level, offset) of the
+    position: of the frame in the log. *_host: 4 bytes of address, or 16 where the system flag says so, and 4 of port.
+    prepared_transaction_offset: where the half message lay that was committed. delivers: (delay level, offset) of the
     delayed message that this one is. Raises InvalidMessageError for properties that cannot be stored.
     """
     cdef bytes content = b"" if body is None else bytes(body)
@@ -59,8 +61,9 @@ def encode_message(str topic, body, dict properties, int64_t position, int32_t q
     cdef bytes joined = properties_text(properties)
     if PyBytes_GET_SIZE(name) > 127:
         raise InvalidMessageError("topic", topic, "a topic has at most 127 bytes")
-    if PyBytes_GET_SIZE(born_host) != 8 or PyBytes_GET_SIZE(store_host) != 8:
-        raise ValueError("a host is 8 bytes: address and port")
+    for host, v6 in ((born_host, sys_flag & 16), (store_host, sys_flag & 32)):
+        if len(host) != (20 if v6 else 8):
+            raise ValueError("a host is 8 bytes, address and port, or 20 where the system flag says so")
     cdef int64_t size = stored_length(content, name, joined, born_host, store_host, 1)
     cdef int64_t extra = 0 if delivers is None else 12
     if size > 0x7FFFFFFF - 64:
@@ -71,7 +74,7 @@ def encode_message(str topic, body, dict properties, int64_t position, int32_t q
         out = put(put(out, delivers[0], 4), delivers[1], 8)
     put_stored(
         out, 1, name, content, joined, crc_of(content), position, queue_id, queue_offset, born_timestamp,
-        store_timestamp, born_host, store_host, reconsume_times, flag, sys_flag, 0,
+        store_timestamp, born_host, store_host, reconsume_times, flag, sys_flag, prepared_transaction_offset,
     )
     seal(frame, RecordKind.MESSAGE if delivers is None else RecordKind.DELIVERED)
     return frame

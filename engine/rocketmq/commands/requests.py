@@ -144,7 +144,10 @@ class SendResult:
 @frozen
 @dataclass(frozen=True, slots=True)
 class HeartbeatData:
-    """One group of a client, as the broker is told (ConsumerData with the client's id)."""
+    """One group of a client, as it tells the broker (ConsumerData with the client's id).
+
+    consume_type: CONSUME_PASSIVELY of a push consumer, CONSUME_ACTIVELY of one that pulls itself.
+    """
 
     client_id: str
     group: str
@@ -152,3 +155,21 @@ class HeartbeatData:
     consume_from_where: ConsumeFromWhere
     subscriptions: tuple[SubscriptionData, ...]
     unit_mode: bool = False
+    consume_type: str = "CONSUME_PASSIVELY"
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class HalfMessage:
+    """A half message as its broker knows it. address: of the broker. position: in its log. offset: among half messages.
+
+    transaction_id, msg_id: the ids that its producer gave it.
+    """
+
+    group: str
+    address: str
+    broker_name: str
+    position: int
+    offset: int
+    transaction_id: str
+    msg_id: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 from os import PathLike
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import Literal, Self
 
 from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
-from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic
+from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic, suggested
 from pyengine._engine.wire.fastjson import INT32
 from pyengine.attributes import Declared, named_arguments
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
-from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, PyengineError
+from pyengine.errors import ConfigurationError, IllegalStateError, MQBrokerError, MQClientError, PyengineError
 from pyengine.processes import belong
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES
@@ -24,6 +24,7 @@ from pyengine.rocketmq.broker.broker_node import BrokerNode, NodeOptions, Stored
 from pyengine.rocketmq.broker.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
+from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import (
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
@@ -31,14 +32,22 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     HeartbeatData,
     PullCallback,
     PullMessageRequest,
+    SendCallback,
     SendResult,
     SendStatus,
     SubscriptionData,
+    batch_result,
     check_listed,
+    one_topic,
     plain_text,
     whole_number,
 )
+from pyengine.rocketmq.server.serving import Listeners, Serving, check_accounts, new_queues
 from pyengine.rocketmq.tables.allocation import MessageQueue
+from pyengine.rocketmq.topic_config import READABLE, WRITABLE
+from pyengine.visible import logger
+
+log = logger("pyengine.rocketmq.broker")
 
 FIRST_PORT = 10911
 
@@ -56,6 +65,9 @@ class Broker(Declared):
     SystemClock of its own by default. auto_create_topics: a send to an unknown topic makes it.
     default_queues: queues a broker of a topic that is made so (RocketMQ: the smaller of the broker's 8 and the
     producer's 4). message_delay_level: the broker's option of that name. seed: of the choice among retry queues.
+    listen: ``host:port`` of a name server for clients of any language; port 0: any free one, see
+    :attr:`name_server_address`. Under a ManualClock it is served while :meth:`serve` runs. accounts: SessionCredentials
+    with which requests must be signed. allow_anonymous: without accounts listen at more than the loopback.
 
     A context manager; leaving it closes the brokers. Raises ConfigurationError for options that cannot be used,
     IllegalStateError for a folder that another broker has, InvalidSourceError for a folder that cannot be written and
@@ -78,6 +90,9 @@ class Broker(Declared):
         segment_bytes: int = SEGMENT_BYTES,
         max_message_size: int = MAX_MESSAGE_SIZE,
         seed: int = 0,
+        listen: str | None = None,
+        accounts: Iterable[SessionCredentials] = (),
+        allow_anonymous: bool = False,
     ) -> None:
         listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
         texts = all(isinstance(name, str) and name for name in listed)
@@ -110,16 +125,24 @@ class Broker(Declared):
         self._turns: dict[str, count[int]] = {}
         self._scan: Timer | None = None
         self._closed = False
+        self._serving: Serving | None = None
         self.nodes = {}
+        trusted = check_accounts(accounts)
+        listeners = None if listen is None else Listeners(listen, listed, trusted, allow_anonymous)
         try:
             for i, name in enumerate(listed):
-                address = f"127.0.0.1:{FIRST_PORT + 10 * i}"
+                address = f"127.0.0.1:{FIRST_PORT + 10 * i}" if listeners is None else listeners.address(name)
                 options = NodeOptions(address, levels, seed + i, flush_disk_type, segment_bytes, max_message_size)
                 open_node(self.nodes, name, self.clock, options, None if directory is None else Path(directory))
             for node in self.nodes.values():
                 node.start()
             belong(self)
+            if listeners is not None:
+                self._serving = Serving(self, listeners, trusted, new_queues(auto_create_topics, default_queues))
+                self._serving.start()
         except BaseException:
+            if listeners is not None:
+                listeners.close()
             self.close()
             raise
 
@@ -134,6 +157,8 @@ class Broker(Declared):
     def close(self) -> None:
         """Stop the brokers; waiting pulls are answered with an error, and so is what is sent or committed from now on
         (MQClientError). Harmless the second time, which ends what an interrupt left undone."""
+        if self._serving is not None:
+            self._serving.close()
         with self._lock:
             self._closed = True
             if self._scan is not None:
@@ -142,6 +167,35 @@ class Broker(Declared):
             node.close()
         if self._own_clock:
             self.clock.close()
+
+    # The network
+
+    @property
+    def name_server_address(self) -> str:
+        """``host:port`` of the name server. Raises IllegalStateError for a Broker that does not listen."""
+        return self._listening().name_server_address
+
+    @property
+    def broker_addresses(self) -> list[str]:
+        """``host:port`` of each broker. Raises IllegalStateError for a Broker that does not listen."""
+        return self._listening().broker_addresses
+
+    def serve(self) -> None:
+        """Under a ManualClock: serve the network in this thread, whose clock it is, until :meth:`stop_serving`."""
+        self._listening().run()
+
+    def stop_serving(self) -> None:
+        """End :meth:`serve`, from any thread or a signal handler."""
+        self._listening().server.stop()
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Run something in the thread that serves the network, from any thread."""
+        self._listening().server.call(action)
+
+    def _listening(self) -> Serving:
+        if self._serving is None:
+            raise IllegalStateError("the broker does not listen: give listen='127.0.0.1:0'")
+        return self._serving
 
     # What an administrator does
 
@@ -252,7 +306,11 @@ class Broker(Declared):
         """
         plain_text("client_id", client_id)
         plain_text("group", group)
-        told = [node.leave(client_id, group) for node in self.nodes.values()]
+        self.leave(client_id, group, self.nodes.values())
+
+    def leave(self, client_id: str, group: str, nodes: Iterable[BrokerNode]) -> None:
+        """The client leaves the group at some of the brokers."""
+        told = [node.leave(client_id, group) for node in nodes]
         with self._lock:
             if not any(node.has_member(client_id) for node in self.nodes.values()):
                 self._events.pop(client_id, None)
@@ -267,7 +325,11 @@ class Broker(Declared):
         """The client is alive; a new member or a topic that came or went is made known to the group's members."""
         if not isinstance(heartbeat, HeartbeatData):
             raise ConfigurationError("heartbeat", repr(heartbeat), "a HeartbeatData is needed")
-        told = [node.heartbeat(heartbeat) for node in self.nodes.values()]
+        self.heartbeat(heartbeat, self.nodes.values())
+
+    def heartbeat(self, heartbeat: HeartbeatData, nodes: Iterable[BrokerNode]) -> None:
+        """The client is alive, as some of the brokers learn."""
+        told = [node.heartbeat(heartbeat) for node in nodes]
         with self._lock:
             if not self._closed and (self._scan is None or not self._scan.pending):
                 self._scan = self.clock.call_at(self.clock.now() + consumer_groups.SCAN_INTERVAL, self._expire_members)
@@ -289,15 +351,25 @@ class Broker(Declared):
 
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
         """All queues of a topic, broker by broker; None if there is no such topic."""
-        plain_text("topic", topic)
-        queues = [
-            MessageQueue(topic, node.name, i) for node in self.nodes.values() for i in range(node.topics.get(topic, 0))
-        ]
-        return queues or None
+        queues, known = [], False
+        for node in self.nodes.values():
+            config = node.topic_config(plain_text("topic", topic))
+            known = known or config is not None
+            if config is not None and config.perm & READABLE:
+                queues += [MessageQueue(topic, node.name, i) for i in range(config.read_queues)]
+        return queues if known else None
 
     def publish_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic, which is made if there is none. MQClientError where it must not be made."""
-        return self.topic_subscribe_info(topic) or self.make_topic(topic)
+        """All queues of a topic that can be written; a topic that is unknown is made. MQClientError where it must not
+        be made, or no queue of it can be written."""
+        queues = []
+        for node in self.nodes.values():
+            config = node.topic_config(plain_text("topic", topic))
+            if config is not None and config.perm & WRITABLE:
+                queues += [MessageQueue(topic, node.name, i) for i in range(config.write_queues)]
+        if not queues and any(topic in node.topics for node in self.nodes.values()):
+            raise MQClientError(suggested(f"No route info of this topic: {topic}"))
+        return queues or self.make_topic(topic)
 
     def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
         """Client ids of the group's members, as the topic's first broker knows them; MQBrokerError if it knows none."""
@@ -392,6 +464,38 @@ class Broker(Declared):
         status = SendStatus.SEND_OK if node.store.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
         return SendResult(status, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
+
+    def send_message_async(
+        self, group: str, message: Message, queue: MessageQueue | None, callback: SendCallback
+    ) -> None:
+        """The same; the answer, or what it raises, goes to ``callback``."""
+        found: SendResult | Exception
+        try:
+            found = self.send_message(group, message, queue)
+        except PyengineError as error:
+            found = error
+        callback(found)
+
+    def send_message_one_way(self, group: str, message: Message, queue: MessageQueue | None = None) -> None:
+        """The same; what the broker refuses is a line in the log."""
+        try:
+            self.send_message(group, message, queue)
+        except MQBrokerError as error:
+            log.warning("a one-way message to %s is refused: %s", message.topic, error)
+
+    def send_batch(self, group: str, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
+        """Store messages of one topic, one behind the other in one queue."""
+        topic = one_topic(messages)
+        if queue is None:
+            queue = self._next_queue(topic)
+        node = self._node_of(queue)
+        if topic not in node.topics:
+            check_topic(topic)
+        stored = node.send_batch(messages, queue.queue_id, self._default_queues if self._auto_create else 0)
+        status = SendStatus.SEND_OK if node.store.log.flush(stored[-1].flush) else SendStatus.FLUSH_DISK_TIMEOUT
+        return batch_result(
+            status, messages, [each.offset_msg_id for each in stored], stored[0].queue, stored[0].queue_offset
+        )
 
     def settle(self) -> None:
         """Under a ManualClock run what the brokers have been asked to do; otherwise nothing."""

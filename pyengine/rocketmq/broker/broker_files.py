@@ -1,7 +1,7 @@
-"""The folder of one named broker: its lock, its topics and its consumers' offsets, as the real broker lays them out.
+"""The folder of one named broker: its lock, topics, groups and offsets, as the real broker lays them out.
 
-``<folder>/config/topics.json``, ``<folder>/config/consumerOffset.json`` with ``.bak`` beside each, ``<folder>/log/``
-for the messages, and ``<folder>/lock``, which the process that has the folder holds.
+``topics.json``, ``subscriptionGroup.json`` and ``consumerOffset.json`` in ``<folder>/config``, with ``.bak`` beside
+each, ``<folder>/log/`` for the messages, and ``<folder>/lock``, which the process that has the folder holds.
 """
 
 from __future__ import annotations
@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.wire import fastjson
 from pyengine._engine.wire.fastjson import INT32, whole_of
-from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
+from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError, ProtocolError
 from pyengine.folder_lock import FolderLock
 from pyengine.rocketmq.broker.offset_files import (
     DataVersion,
@@ -22,13 +24,13 @@ from pyengine.rocketmq.broker.offset_files import (
     read_or_backup,
     replace_file,
 )
+from pyengine.rocketmq.topic_config import READ_WRITE, TopicConfig
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
 
 MOST_QUEUES = 1_000_000  # of a topic on a broker; every client keeps them all
 READ_QUEUES = 16  # TopicConfig.defaultReadQueueNums
-READ_WRITE = 6  # PermName.PERM_READ | PERM_WRITE
 ROCKSDB = ("consumerOffsets", "topics", "rdb")  # folders of a real broker that keeps no offsets or topics in JSON
 
 
@@ -46,6 +48,7 @@ class BrokerFiles:
         self.log_folder = self.folder / "log"
         self.offsets_path = self.folder / "config" / "consumerOffset.json"
         self.topics_path = self.folder / "config" / "topics.json"
+        self.groups_path = self.folder / "config" / "subscriptionGroup.json"
         for kept in ROCKSDB:
             database = self.offsets_path.with_name(kept)
             if (database / "CURRENT").exists():
@@ -69,23 +72,35 @@ class BrokerFiles:
         """Topic -> number of queues."""
         return read_or_backup(self.topics_path, read_topics) or {}
 
-    def write_topics(self, topics: Mapping[str, int]) -> None:
+    def read_configs(self) -> dict[str, TopicConfig]:
+        """The topics of which not all queues can be read and written, or that are otherwise special."""
+        return read_or_backup(self.topics_path, read_configs) or {}
+
+    def write_topics(self, topics: Mapping[str, int], configs: Mapping[str, TopicConfig]) -> None:
         """Replace topics.json, in the form that the real broker reads; a line in the log if that cannot be done."""
-        table = {
-            topic: {
+        table = {}
+        for topic, queues in sorted(topics.items()):
+            config = configs.get(topic) or TopicConfig(queues, queues)
+            table[topic] = {
                 "attributes": {},
-                "order": False,
-                "perm": READ_WRITE,
-                "readQueueNums": queues,
+                "order": config.order,
+                "perm": config.perm,
+                "readQueueNums": config.read_queues,
                 "topicFilterType": "SINGLE_TAG",
                 "topicName": topic,
-                "topicSysFlag": 0,
-                "writeQueueNums": queues,
+                "topicSysFlag": config.sys_flag,
+                "writeQueueNums": config.write_queues,
             }
-            for topic, queues in sorted(topics.items())
-        }
         document = {"dataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0}, "topicConfigTable": table}
         self._replace(self.topics_path, json.dumps(document, ensure_ascii=False, indent="\t"))
+
+    def read_groups(self) -> dict[str, Any]:
+        """SubscriptionGroupWrapper of subscriptionGroup.json or its ``.bak``; empty without either."""
+        return read_or_backup(self.groups_path, read_groups) or {}
+
+    def write_groups(self, wrapper: dict[str, Any]) -> None:
+        """Replace subscriptionGroup.json; a line in the log if that cannot be done."""
+        self._replace(self.groups_path, write_body("SubscriptionGroupWrapper", wrapper).decode())
 
     def read_offsets(self) -> tuple[dict[str, dict[int, int]], DataVersion]:
         """What consumerOffset.json or its ``.bak`` says; nothing without either. Raises InvalidSourceError."""
@@ -125,3 +140,31 @@ def read_topics(text: str, source: str) -> dict[str, int]:
             raise InvalidSourceError(source, problem)
         topics[topic] = queues
     return topics
+
+
+def read_groups(text: str, source: str) -> dict[str, Any]:
+    """The SubscriptionGroupWrapper in a broker's subscriptionGroup.json. Raises InvalidSourceError."""
+    try:
+        return read_body("SubscriptionGroupWrapper", text.encode()) or {}
+    except ProtocolError as error:
+        raise InvalidSourceError(source, f"is not a subscriptionGroup.json: {error}") from error
+
+
+def read_configs(text: str, source: str) -> dict[str, TopicConfig]:
+    """Those of a broker's topics.json that are not plain: topic -> how it lies. Raises InvalidSourceError."""
+    table = fastjson.member(fastjson.loads(text, source), "topicConfigTable")
+    configs: dict[str, TopicConfig] = {}
+    for topic, queues in read_topics(text, source).items():
+        numbers = {
+            name: whole_of(
+                fastjson.member(table[topic], name), INT32, f"topicConfigTable.{topic}.{name}", source, absent=absent
+            )
+            for name, absent in (("writeQueueNums", queues), ("perm", READ_WRITE), ("topicSysFlag", 0))
+        }
+        config = TopicConfig(
+            queues, numbers["writeQueueNums"], numbers["perm"], bool(fastjson.member(table[topic], "order")),
+            numbers["topicSysFlag"],
+        )  # fmt: skip
+        if config != TopicConfig(config.queues, config.queues):
+            configs[topic] = config
+    return configs

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
+from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker import delay_levels as delay
 from pyengine._engine.rocketmq.broker import long_polling as pull_hold
 from pyengine._engine.rocketmq.broker.consume_queue import PullCode
@@ -17,7 +19,12 @@ from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine._engine.rocketmq.broker.long_polling import PullHold
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
-from pyengine._engine.rocketmq.commands.stored_message import message_id
+from pyengine._engine.rocketmq.commands.stored_message import (
+    STORE_HOST_V6,
+    decode_stored,
+    message_id,
+    parse_message_id,
+)
 from pyengine.attributes import frozen
 from pyengine.clock import Clock, Timer
 from pyengine.errors import (
@@ -26,6 +33,7 @@ from pyengine.errors import (
     MQBrokerError,
     MQClientError,
     OffsetNotFoundError,
+    ProtocolError,
     PyengineError,
 )
 from pyengine.rocketmq import message as names
@@ -33,8 +41,8 @@ from pyengine.rocketmq.broker.broker_files import BrokerFiles
 from pyengine.rocketmq.broker.commit_log import CommitLog, FileLog, MemoryLog
 from pyengine.rocketmq.broker.filter import Filter, filter_of, pull_filter
 from pyengine.rocketmq.broker.kept_offsets import KeptOffsets
-from pyengine.rocketmq.broker.message_check import check_sent_message, check_sent_topic
-from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, Origin
+from pyengine.rocketmq.broker.message_check import check_sent_message, check_sent_topic, is_half
+from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore
 from pyengine.rocketmq.broker.schedule import ScheduleMessageService
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
@@ -53,14 +61,17 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     PullResult,
     PullStatus,
 )
-from pyengine.rocketmq.remoting.stored_message import host_bytes, message_of
+from pyengine.rocketmq.remoting.stored_message import host_bytes, message_ext, message_of, received
 from pyengine.rocketmq.tables.allocation import MessageQueue
+from pyengine.rocketmq.timers import DONE_TOPIC, TIMER_TOPIC, TimerMessages, deliver_at
+from pyengine.rocketmq.topic_config import TopicConfig
+from pyengine.rocketmq.transactions import HALF_TOPIC, OP_TOPIC, Check, TransactionalMessages
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
 
-CLIENT_HOST = host_bytes(CLIENT)
-
+KEPT_ASIDE = {SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, TIMER_TOPIC, DONE_TOPIC}  # topics of the store's own
+PROPERTY_WAIT_STORE = "WAIT"
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
 DEFAULT_MAX_RECONSUME_TIMES = 16
@@ -82,6 +93,40 @@ class Stored:
     queue_offset: int
     offset_msg_id: str
     flush: int
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a message that is sent over the network comes from. born: when its producer sent it, ms. host: the
+    producer's, 8 bytes, and as text. reconsume_times, most: how often it was consumed, and may be; None: the broker's.
+    """
+
+    born: int
+    host: bytes
+    client: str
+    sys_flag: int = 0
+    reconsume_times: int = 0
+    most: int | None = None
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class PulledFrames:
+    """What a pull found, as it lies in the log: the stored messages of the wire.
+
+    was_reset: nothing, because an administrator has set the group's offset, to next_begin_offset.
+    """
+
+    code: PullCode
+    next_begin_offset: int
+    min_offset: int
+    max_offset: int
+    frames: tuple[bytes, ...] = ()
+    was_reset: bool = False
+
+
+FramesCallback = Callable[[PulledFrames | PyengineError], None]
 
 
 @frozen
@@ -157,28 +202,37 @@ class BrokerNode:
         self.name = name
         self.clock = clock
         self.lock = threading.RLock()
-        self.topics: dict[str, int] = {}
+        self.topics: dict[str, int] = {}  # name -> queues
+        self.configs: dict[str, TopicConfig] = {}  # of those that do not lie as create_topic has them
         self.offsets = ConsumerOffsets()
         self.groups = ConsumerGroups()
         self.locks = RebalanceLocks()
+        self.heartbeats: dict[str, HeartbeatData] = {}  # group -> the last of a member
         self._levels = options.levels
-        self._max_message_size = options.max_message_size
+        self.max_message_size = options.max_message_size
         self._host = host_bytes(options.address)
         folder = "" if files is None else str(files.folder)
         self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving)
         self._delayed = ScheduleMessageService(clock, options.levels, self.lock, self.store, self._send_on)
+        self.transactions = TransactionalMessages(clock, self.lock, self.store, name, self._ask_producer)
+        self.timers = TimerMessages(clock, self.lock, self.store, name, self._store_where_sent)
+        self.ask_producer: Check = lambda *half: None  # asks who has sent a half message what became of it
         self._holds: dict[tuple[str, int], PullHold] = {}
         self._hold_timer: Timer | None = None
         self._started = clock.now()
         self._pulled: dict[tuple[str, str, int], int] = {}
+        self._resets: dict[tuple[str, str, int], int] = {}  # offsets that the next pull is to learn of
         self._random = Random(options.seed)
         self._closed = False  # nothing is taken any more
         self._files = files
         self._kept: KeptOffsets | None = None
         if files is not None:
             self.topics.update(files.read_topics())
+            self.configs.update(files.read_configs())
+            self.topics.update({topic: config.queues for topic, config in self.configs.items()})
             for (topic, queue_id), queue in self.store.consume_queues.items():
-                if topic != SCHEDULE_TOPIC and queue.max_offset and self.topics.get(topic, 0) <= queue_id:
+                plain = topic not in KEPT_ASIDE and topic not in self.configs
+                if plain and queue.max_offset and self.topics.get(topic, 0) <= queue_id:
                     self.topics[topic] = queue_id + 1
             self._kept = KeptOffsets(files, self.offsets, clock, self.lock)
         self._worker = clock.worker(f"PullMessageThread_{name}")
@@ -187,6 +241,8 @@ class BrokerNode:
     def start(self) -> None:
         """Deliver what is delayed, and keep the files, from now on."""
         self._delayed.start()
+        self.transactions.start()
+        self.timers.start()
         if self._kept is not None:
             self.store.start(self._files_worker)
             self._kept.start(self._files_worker)
@@ -217,8 +273,55 @@ class BrokerNode:
                 return
             # The file first: what an interrupt leaves undone is done by the next call then.
             if self._files is not None:
-                self._files.write_topics({**self.topics, topic: queues})
+                configs = {name: each for name, each in self.configs.items() if name != topic}
+                self._files.write_topics({**self.topics, topic: queues}, configs)
             self.topics[topic] = queues
+            self.configs.pop(topic, None)
+
+    def _described(self, topic: str) -> str:
+        found = self.topic_config(topic)
+        return "null" if found is None else found.describe(topic)
+
+    def topic_config(self, topic: str) -> TopicConfig | None:
+        """How a topic lies here, None if it does not."""
+        with self.lock:
+            queues = self.topics.get(topic)
+            return None if queues is None else self.configs.get(topic) or TopicConfig(queues, queues)
+
+    def update_topic(self, topic: str, config: TopicConfig) -> None:
+        """Make a topic, or let it lie otherwise (updateAndCreateTopic). Messages of queues that it has no more stay."""
+        with self.lock:
+            self._check_open()
+            plain = config == TopicConfig(config.queues, config.queues)
+            configs = {name: each for name, each in self.configs.items() if name != topic}
+            if not plain:
+                configs[topic] = config
+            if self._files is not None:
+                self._files.write_topics({**self.topics, topic: config.queues}, configs)
+            self.topics[topic] = config.queues
+            self.configs = configs
+
+    def kept_groups(self) -> dict[str, Any]:
+        """What subscriptionGroup.json says, empty without a folder."""
+        return {} if self._files is None else self._files.read_groups()
+
+    def keep_groups(self, wrapper: dict[str, Any]) -> None:
+        """Replace subscriptionGroup.json, if the node keeps files."""
+        with self.lock:
+            if self._files is not None and self._files.are_ours and not self._closed:
+                self._files.write_groups(wrapper)
+
+    def delete_topic(self, topic: str) -> None:
+        """Forget a topic and its messages (deleteTopic)."""
+        with self.lock:
+            self._check_open()
+            for queue_id in range(self.topics.get(topic, 0)):
+                self.store.delete_below(topic, queue_id, self.max_offset(topic, queue_id))
+            topics = {name: queues for name, queues in self.topics.items() if name != topic}
+            configs = {name: each for name, each in self.configs.items() if name != topic}
+            if self._files is not None:
+                self._files.write_topics(topics, configs)
+            self.topics, self.configs = topics, configs
 
     def _check_queue(self, topic: str, queue_id: int) -> None:
         """Raise MQBrokerError for a queue that the topic does not have."""
@@ -249,49 +352,130 @@ class BrokerNode:
         with self.lock:
             self._check_queue(topic, queue_id)
             queue = self.store.consume_queue(topic, queue_id)
-            return self._decode(queue.position(offset)) if queue.min_offset <= offset < queue.max_offset else None
+            if not queue.min_offset <= offset < queue.max_offset:
+                return None
+            return received(self._decode(queue.position(offset)))
+
+    def stored_at(self, position: int) -> bytes | None:
+        """The stored message at a position of the log, None where there is none."""
+        with self.lock:
+            try:
+                return record.payload(self.store.log.read(position))
+            except (PyengineError, ValueError):
+                return None
+
+    def stored_by_id(self, offset_msg_id: str) -> bytes | None:
+        """The stored message that has this id of a broker, None where there is none."""
+        try:
+            return self.stored_at(parse_message_id(offset_msg_id)[1])
+        except ProtocolError:
+            return None
 
     # Storing
 
-    def send(self, message: Message, queue_id: int, new_topic_queues: int = 0) -> Stored:
+    def send(self, message: Message, queue_id: int, new_topic_queues: int = 0, origin: Origin | None = None) -> Stored:
         """Store what a producer or a consumer's inner producer sends (SendMessageProcessor).
 
-        new_topic_queues: how many a topic gets that this broker has not; 0 refuses it.
+        new_topic_queues: how many a topic gets that this broker has not; 0 refuses it. origin: of a message that comes
+        over the network; without it its properties say how often it was consumed.
         """
         properties = {name: value for name, value in message.properties.items() if name and value}
         topic = message.topic
         check_sent_topic(topic)
-        reconsume_times = 0
         with self.lock:
             self._check_open()
             now = self.clock.now()
+            queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
-            group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
-            if topic not in self.topics:
-                if not new_topic_queues and not is_retry:
-                    raise MQBrokerError(TOPIC_NOT_EXIST, suggested(f"topic[{topic}] not exist, apply first please!"))
-                self.create_topic(topic, new_topic_queues or RETRY_QUEUES)
-            count = self.topics[topic]
-            if queue_id < 0:
-                queue_id = self._random.randrange(count)
-            if queue_id >= count:
-                raise MQBrokerError(
-                    INVALID_PARAMETER,
-                    f"request queueId[{queue_id}] is illegal, TopicConfig [topicName={topic}, readQueueNums={count}, "
-                    f"writeQueueNums={count}, perm=RW-, topicFilterType=SINGLE_TAG, topicSysFlag=0, order=false, "
-                    f"attributes={{}}] Producer: {CLIENT}",
-                )
-            if is_retry:
+            reconsume_times, most = 0, None
+            if origin is not None:
+                reconsume_times, most = origin.reconsume_times, origin.most
+            elif is_retry:
                 reconsume_times = names.whole_property(properties, names.PROPERTY_RECONSUME_TIME)
                 most = names.whole_property(properties, names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES)
-                if delay.retry_is_dead(reconsume_times, most, not self.locks.all_expired(group, now)):
+            if is_retry:
+                group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
+                allowed = DEFAULT_MAX_RECONSUME_TIMES if most is None else most
+                if delay.retry_is_dead(reconsume_times, allowed, not self.locks.all_expired(group, now)):
                     topic, queue_id = self._dead_letter_queue(group)
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"
-            check_sent_message(message.body, properties, reconsume_times, self._max_message_size)
+            check_sent_message(
+                message.body, properties, reconsume_times, self.max_message_size, remote=origin is not None
+            )
+            if origin is not None and is_half(properties, reconsume_times):
+                position, offset = self.transactions.prepare(
+                    topic, queue_id, message.body, properties, origin.sys_flag, born=origin.born,
+                    born_host=origin.host, reconsume_times=reconsume_times, flag=message.flag,
+                )  # fmt: skip
+                target = MessageQueue(topic, self.name, queue_id)
+                return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
             return self._put(
-                topic, queue_id, message.body, properties,
-                Origin(now, CLIENT_HOST, reconsume_times, message.flag),
+                topic, queue_id, message.body, properties, born=now if origin is None else origin.born,
+                born_host=host_bytes(CLIENT) if origin is None else origin.host, reconsume_times=reconsume_times,
+                flag=message.flag, sys_flag=0 if origin is None else origin.sys_flag,
             )  # fmt: skip
+
+    def end_transaction(self, group: str, offset: int, position: int, outcome: int) -> None:
+        """A producer commits a half message, or rolls it back (EndTransactionProcessor). Raises MQBrokerError."""
+        with self.lock:
+            self._check_open()
+            decided = self.transactions.end(group, offset, position, outcome)
+            if decided is not None:
+                self._store_where_sent(decided, prepared_transaction_offset=position)
+                self.transactions.committed(offset)
+
+    def _store_where_sent(self, message: MessageExt, **about: Any) -> None:
+        """Store a message that was kept aside. Raises MQBrokerError."""
+        properties = message.properties
+        topic, queue_id = properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID])
+        self._check_queue(topic, queue_id)
+        self.store.put_message(
+            topic, queue_id, message.body, properties, born=message.born_timestamp,
+            born_host=host_bytes(message.born_host), reconsume_times=message.reconsume_times, flag=message.flag,
+            sys_flag=message.sys_flag & ~STORE_HOST_V6, **about,
+        )  # fmt: skip
+
+    def _ask_producer(self, group: str, message: MessageExt, half_topic: str, offset: int) -> None:
+        self.ask_producer(group, message, half_topic, offset)
+
+    def send_batch(
+        self, messages: Sequence[Message], queue_id: int, new_topic_queues: int, origin: Origin | None = None
+    ) -> list[Stored]:
+        """Store the messages of a batch, all of one topic, one behind the other in one queue."""
+        topic = messages[0].topic
+        remote, properties = origin is not None, [dict(message.properties) for message in messages]
+        if origin is None:
+            origin = Origin(self.clock.now(), host_bytes(CLIENT), CLIENT)
+        check_sent_topic(topic)
+        with self.lock:
+            self._check_open()
+            queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
+            for message, own in zip(messages, properties, strict=True):
+                check_sent_message(message.body, own, 0, self.max_message_size, remote=remote)
+            return [
+                self._put(
+                    topic, queue_id, message.body, own, born=origin.born, born_host=origin.host,
+                    flag=message.flag, sys_flag=origin.sys_flag,
+                )
+                for message, own in zip(messages, properties, strict=True)
+            ]  # fmt: skip
+
+    def _queue_to_send_to(self, topic: str, queue_id: int, new_topic_queues: int, origin: Origin | None) -> int:
+        """The queue of a topic, which is made where it may be; any queue for one below 0. Raises MQBrokerError."""
+        if topic not in self.topics:
+            if not new_topic_queues and not topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
+                raise MQBrokerError(TOPIC_NOT_EXIST, suggested(f"topic[{topic}] not exist, apply first please!"))
+            self.create_topic(topic, new_topic_queues or RETRY_QUEUES)
+        count = self.topics[topic]
+        if queue_id < 0:
+            return self._random.randrange(count)
+        if queue_id >= count:
+            raise MQBrokerError(
+                INVALID_PARAMETER,
+                f"request queueId[{queue_id}] is illegal, {self._described(topic)} "
+                f"Producer: {CLIENT if origin is None else origin.client}",
+            )
+        return queue_id
 
     def send_back(self, group: str, message: MessageExt, delay_level: int, max_reconsume_times: int) -> Stored:
         """A consumer gives a message back (AbstractSendMessageProcessor.consumerSendMsgBack)."""
@@ -301,12 +485,13 @@ class BrokerNode:
             topic, queue_id = self._retry_topic(group), self._random.randrange(RETRY_QUEUES)
             try:
                 stored = self._decode(message.commit_log_offset)
-            except PyengineError as error:
+            except (PyengineError, ValueError) as error:
                 raise MQBrokerError(
                     SYSTEM_ERROR, f"look message by offset failed, {message.commit_log_offset}"
                 ) from error
             properties = dict(stored.properties)
             properties.setdefault(names.PROPERTY_RETRY_TOPIC, stored.topic)
+            properties[PROPERTY_WAIT_STORE] = "false"
             level = delay.send_back(delay_level, stored.reconsume_times, max_reconsume_times)
             if level < 0:
                 topic, queue_id = self._dead_letter_queue(group)
@@ -315,9 +500,9 @@ class BrokerNode:
             if not properties.get(names.PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
                 properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)
             return self._put(
-                topic, queue_id, stored.body, properties,
-                Origin(stored.born_timestamp, host_bytes(stored.born_host), stored.reconsume_times + 1, stored.flag,
-                       stored.sys_flag),
+                topic, queue_id, stored.body, properties, born=stored.born_timestamp,
+                born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times + 1,
+                flag=stored.flag, sys_flag=stored.sys_flag & ~STORE_HOST_V6,
             )  # fmt: skip
 
     def offset_msg_id(self, position: int) -> str:
@@ -335,8 +520,8 @@ class BrokerNode:
         self.create_topic(topic, max(DLQ_QUEUES, self.topics.get(topic, 0)))
         return topic, self._random.randrange(DLQ_QUEUES)
 
-    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin) -> Stored:
-        """Store a message in its queue, or in that of its delay level."""
+    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], **about: Any) -> Stored:
+        """Store a message in its queue, or in that of its delay level. about: see MessageStore.put_message."""
         target = MessageQueue(topic, self.name, queue_id)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
@@ -347,7 +532,10 @@ class BrokerNode:
             properties[names.PROPERTY_REAL_TOPIC] = topic
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
-        position, offset = self.store.put_message(topic, queue_id, body, properties, origin)
+        elif (when := deliver_at(properties, self.clock.now())) is not None:
+            position, offset = self.timers.keep(when, topic, queue_id, body, properties, **about)
+            return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
+        position, offset = self.store.put_message(topic, queue_id, body, properties, **about)
         return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
 
     def _arriving(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:
@@ -369,26 +557,31 @@ class BrokerNode:
 
     def _send_on(self, position: int, level: int, offset: int) -> None:
         """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""
-        stored = self._decode(position)
         # DELAY stays: the real broker removes it when it has written the properties down already (messageTimeUp).
-        properties = stored.properties
-        topic, queue_id = properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID])
-        self._check_queue(topic, queue_id)
-        self.store.put_message(
-            topic, queue_id, stored.body, properties,
-            Origin(stored.born_timestamp, host_bytes(stored.born_host), stored.reconsume_times, stored.flag,
-                   stored.sys_flag, (level, offset)),
-        )  # fmt: skip
+        self._store_where_sent(self._decode(position), delivers=(level, offset))
 
     # Pulls
 
     def pull(self, request: PullMessageRequest, callback: PullCallback) -> None:
         """Answer a pull through ``callback``, on the node's worker. Raises MQClientError once the broker is closed."""
+
+        def answered(found: PulledFrames | PyengineError) -> None:
+            answer: PullResult | PyengineError
+            try:
+                answer = found if isinstance(found, PyengineError) else self._pull_result(found)
+            except ProtocolError as error:
+                answer = error
+            callback(answer)
+
+        self.pull_frames(request, answered)
+
+    def pull_frames(self, request: PullMessageRequest, callback: FramesCallback) -> None:
+        """Answer a pull with stored messages, on the node's worker. Raises MQClientError once the broker is closed."""
         self._check_open()
         self._worker.submit(lambda: self._pull(request, callback, may_wait=True))
 
-    def _pull(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> None:
-        answer: PullResult | PyengineError | None
+    def _pull(self, request: PullMessageRequest, callback: FramesCallback, *, may_wait: bool) -> None:
+        answer: PulledFrames | PyengineError | None
         try:
             with self.lock:
                 answer = self._find(request, callback, may_wait=may_wait)
@@ -397,13 +590,21 @@ class BrokerNode:
         if answer is not None:
             callback(answer)
 
-    def _find(self, request: PullMessageRequest, callback: PullCallback, *, may_wait: bool) -> PullResult | None:
+    def _pull_result(self, found: PulledFrames) -> PullResult:
+        """What a client of this process gets, with messages of its own."""
+        messages = tuple(received(message_ext(decode_stored(each, 0)[0], self.name)) for each in found.frames)
+        return PullResult(_STATUS[found.code], found.next_begin_offset, found.min_offset, found.max_offset, messages)
+
+    def _find(self, request: PullMessageRequest, callback: FramesCallback, *, may_wait: bool) -> PulledFrames | None:
         """The answer, None if the pull waits (PullMessageProcessor)."""
         self._check_open()
         topic, _, queue_id = request.queue
         self._check_queue(topic, queue_id)
         wanted = pull_filter(request, self.groups)
         queue = self.store.consume_queue(topic, queue_id)
+        reset = self._resets.pop((request.consumer_group, topic, queue_id), None)
+        if reset is not None:
+            return PulledFrames(PullCode.OFFSET_MOVED, reset, queue.min_offset, queue.max_offset, was_reset=True)
 
         def matches(offset: int) -> bool:
             return wanted.matches(self._decode(queue.position(offset)).properties)
@@ -411,20 +612,21 @@ class BrokerNode:
         code, following, found = queue.pull(
             request.queue_offset, request.max_nums, wanted.codes, None if wanted.selector is None else matches
         )
-        self._pulled[request.consumer_group, topic, queue_id] = following
         if may_wait and request.sys_flag & FLAG_COMMIT_OFFSET:
             self.commit_offset(request.consumer_group, topic, queue_id, request.commit_offset)
         if code == PullCode.NOT_FOUND and may_wait and request.sys_flag & FLAG_SUSPEND:
+            self._pulled[request.consumer_group, topic, queue_id] = following
             self._holds.setdefault((topic, queue_id), PullHold()).hold(
                 (request, callback), request.queue_offset, self.clock.now(), request.suspend_timeout, wanted.codes,
                 None if wanted.selector is None else wanted.matches,
             )  # fmt: skip
             self._look_at_held()
             return None
-        messages = tuple(self._decode(queue.position(offset)) for offset in found)
-        return PullResult(_STATUS[code], following, queue.min_offset, queue.max_offset, messages)
+        frames = tuple(record.payload(self.store.log.read(queue.position(offset))) for offset in found)
+        self._pulled[request.consumer_group, topic, queue_id] = following
+        return PulledFrames(code, following, queue.min_offset, queue.max_offset, frames)
 
-    def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, PullCallback]]) -> None:
+    def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, FramesCallback]]) -> None:
         for request, callback in pulls:
             self._worker.submit(lambda r=request, c=callback: self._pull(r, c, may_wait=False))  # type: ignore[misc]
 
@@ -464,6 +666,7 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             self._retry_topic(heartbeat.group)
+            self.heartbeats[heartbeat.group] = heartbeat
             return self.groups.heartbeat(
                 heartbeat.group, heartbeat.client_id, subscriptions, self.clock.now(),
                 broadcasting=heartbeat.message_model is MessageModel.BROADCASTING,
@@ -472,7 +675,10 @@ class BrokerNode:
     def leave(self, client_id: str, group: str) -> list[str]:
         """A member is gone. Returns the client ids to be told."""
         with self.lock:
-            return self.groups.leave(group, client_id)
+            told = self.groups.leave(group, client_id)
+            if group not in self.groups:
+                self.heartbeats.pop(group, None)
+            return told
 
     def has_member(self, client_id: str) -> bool:
         """True if the client is in some group."""
@@ -483,6 +689,8 @@ class BrokerNode:
         """Members that stopped sending heartbeats are gone; the others learn of it when they rebalance."""
         with self.lock:
             self.groups.expire(self.clock.now())
+            for group in [group for group in self.heartbeats if group not in self.groups]:
+                del self.heartbeats[group]
 
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Store a group's offset. Raises MQBrokerError for an unknown topic."""
@@ -490,11 +698,21 @@ class BrokerNode:
             self._check_open()
             if topic not in self.topics:
                 raise MQBrokerError(TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
+            if (group, topic, queue_id) in self._resets:
+                log.info("Update consumer offset is rejected because of previous offset-reset. Group=%s", group)
+                return
             if not self.offsets.commit(group, topic, queue_id, offset):
                 log.warning(
                     "[NOTIFYME]update consumer offset less than store. key=%s@%s, queueId=%s, requestOffset=%s",
                     topic, group, queue_id, offset,
                 )  # fmt: skip
+
+    def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        """Set a group's offset, also of members that consume: their next pull brings them there (assignResetOffset)."""
+        with self.lock:
+            self._check_open()
+            self._resets[group, topic, queue_id] = offset
+            self.offsets.commit(group, topic, queue_id, offset)
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int:
         """A group's offset, or what one without is told; OffsetNotFoundError."""
@@ -510,8 +728,12 @@ class BrokerNode:
 
     def pulled(self, group: str, queue: MessageQueue) -> int:
         """Where the last pull of a group ended, -1 without one."""
+        return self.pulled_at(group, queue.topic, queue.queue_id)
+
+    def pulled_at(self, group: str, topic: str, queue_id: int) -> int:
+        """The same."""
         with self.lock:
-            return self._pulled.get((group, queue.topic, queue.queue_id), -1)
+            return self._pulled.get((group, topic, queue_id), -1)
 
     def topics_of(self, group: str, topics: Iterable[str]) -> list[str]:
         """Those of ``topics``, or of all that a group has committed offsets of, that it has not given up since."""
@@ -570,6 +792,8 @@ class BrokerNode:
             if self._files is not None and not self._files.are_ours:
                 return  # the threads, the files and their lock are the other process's
             self._delayed.close()
+            self.transactions.close()
+            self.timers.close()
             if self._kept is not None:
                 self._kept.stop()
             self.store.stop()

@@ -227,7 +227,8 @@ class FileLog:
         place = position - segment.start
         try:
             data = _read_at(segment.descriptor, size, place)
-            wanted = record.whole_size(data)
+            # Never more than there is: a client names the position of what it sends back.
+            wanted = min(record.whole_size(data), self.end - position)
             if wanted > len(data):
                 data = _read_at(segment.descriptor, wanted, place)
         except OSError as error:

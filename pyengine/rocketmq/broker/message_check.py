@@ -19,15 +19,20 @@ def check_sent_topic(topic: str) -> None:
 
 
 def check_sent_message(
-    body: bytes | None, properties: dict[str, str], reconsume_times: int, max_message_size: int
+    body: bytes | None,
+    properties: dict[str, str],
+    reconsume_times: int,
+    max_message_size: int,
+    *,
+    remote: bool = False,
 ) -> None:
     """Raise MQBrokerError for a message that is not stored; a delay level takes timers out of the properties.
 
-    max_message_size: bytes of a body. The rest is as with ``rejectTransactionMessage=true, timerWheelEnable=false``.
+    max_message_size: bytes of a body. remote: from a client on the network; for one of this process the rest is as with
+    ``rejectTransactionMessage=true, timerWheelEnable=false``.
     """
     level = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
-    prepared = properties.get(names.PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
-    if prepared and not (reconsume_times > 0 and level > 0):
+    if is_half(properties, reconsume_times) and not remote:
         raise MQBrokerError(NO_PERMISSION, "the broker[127.0.0.1] sending transaction message is forbidden")
     if PROPERTY_INNER_NUM in properties:
         raise _illegal(max_message_size)
@@ -35,7 +40,7 @@ def check_sent_message(
     if level > 0:
         for name in timers:
             del properties[name]
-    elif timers and PROPERTY_TIMER_OUT_MS not in properties:
+    elif timers and PROPERTY_TIMER_OUT_MS not in properties and not remote:
         problem = MQBrokerError(SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false")
         problem.add_note(f"the message has the property {timers[0]}; use a delay level (delay_time_level)")
         raise problem
@@ -43,9 +48,20 @@ def check_sent_message(
         raise _illegal(max_message_size)
 
 
+def is_half(properties: dict[str, str], reconsume_times: int) -> bool:
+    """Whether a message is the first half of a transaction."""
+    level = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
+    prepared = properties.get(names.PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
+    return prepared and not (reconsume_times > 0 and level > 0)
+
+
 def _illegal(max_message_size: int) -> MQBrokerError:
-    return MQBrokerError(
-        MESSAGE_ILLEGAL,
+    return MQBrokerError(MESSAGE_ILLEGAL, illegal_message(max_message_size))
+
+
+def illegal_message(max_message_size: int) -> str:
+    """What a broker says of a message that it cannot store."""
+    return (
         "the message is illegal, maybe msg body or properties length not matched. "
-        f"msg body length limit {max_message_size}B, msg properties length limit 32KB.",
+        f"msg body length limit {max_message_size}B, msg properties length limit 32KB."
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue
 from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
+from pyengine._engine.rocketmq.commands.stored_message import STORE_HOST_V6
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.errors import InvalidSourceError, MQBrokerError
 from pyengine.rocketmq import message as names
@@ -20,27 +20,13 @@ SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"  # whose queues are the delay levels
 LOG_FLUSH_INTERVAL = 500  # ms
 
 
-class Origin(NamedTuple):
-    """What a message is stored with beside its topic, body and properties.
-
-    born: when its producer sent it, ms. born_host: 4 bytes of address and 4 of port. reconsume_times: how often it was
-    given back. delivers: level and offset of the delayed message that this one is.
-    """
-
-    born: int
-    born_host: bytes
-    reconsume_times: int = 0
-    flag: int = 0
-    sys_flag: int = 0
-    delivers: tuple[int, int] | None = None
-
-
 class MessageStore:
     """RocketMQ's DefaultMessageStore. Every method is called with the broker's lock held.
 
     Making one reads the log. Raises InvalidSourceError where what it says does not fit, naming ``folder``.
-    levels: by which delayed messages come. store_host: eight bytes, of which message ids are made. arriving: told of
-    each message that is stored later, with its topic, queue id, tags code and properties (MessageArrivingListener).
+    levels: by which delayed messages come. store_host: eight bytes, or twenty, of which message ids are made.
+    arriving: told of each message that is stored later, with its topic, queue id, tags code and properties
+    (MessageArrivingListener).
     """
 
     def __init__(
@@ -57,16 +43,22 @@ class MessageStore:
         # Level -> offset behind its last message that was delivered. Also of levels that the log has and this broker
         # has not; their messages wait for one that has them.
         self.delivered: defaultdict[int, int] = defaultdict(int)
+        self.kept_aside: set[str] = set()  # topics whose messages never expire: whoever put them there deletes them
         self._folder = folder
         self._clock = clock
         self._levels = levels
         self._store_host = store_host
+        self._host_flag = 0 if len(store_host) == 8 else STORE_HOST_V6
         self._arriving = arriving
         self._flush_worker: Worker | None = None
         self._flush_timer: Timer | None = None
         for frame in log.frames():
             self._dispatch(frame)
         self._dispatched = log.end  # what lies before it in the log is in the queues
+
+    def now(self) -> int:
+        """The broker's time, ms."""
+        return self._clock.now()
 
     def start(self, worker: Worker) -> None:
         """Bring the log to the disk from now on, on ``worker``, half a second after its first message that is not
@@ -89,12 +81,19 @@ class MessageStore:
         queue_id: int,
         body: bytes | None,
         properties: dict[str, str],
-        origin: Origin,
+        *,
+        born: int,
+        born_host: bytes,
+        reconsume_times: int = 0,
+        flag: int = 0,
+        sys_flag: int = 0,
+        delivers: tuple[int, int] | None = None,
+        prepared_transaction_offset: int = 0,
     ) -> tuple[int, int]:
         """Store a message. Returns its position in the log and its offset in the queue.
 
-        Raises InvalidMessageError for one that has no stored form, MQBrokerError, code 14, where the log cannot be
-        written.
+        delivers: level and offset of the delayed message that this one is. Raises InvalidMessageError for one that has
+        no stored form, MQBrokerError, code 14, where the log cannot be written.
         """
         self._dispatch_rest()
         queue = self.consume_queues.get((topic, queue_id))
@@ -103,16 +102,17 @@ class MessageStore:
         now = self._clock.now()
         position, offset = self.log.end, queue.max_offset
         frame = record.encode_message(
-            topic, body, properties, position, queue_id, offset, origin.born, now, born_host=origin.born_host,
-            store_host=self._store_host, reconsume_times=origin.reconsume_times, flag=origin.flag,
-            sys_flag=origin.sys_flag, delivers=origin.delivers,
+            topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
+            store_host=self._store_host, reconsume_times=reconsume_times, flag=flag,
+            sys_flag=sys_flag | self._host_flag, delivers=delivers,
+            prepared_transaction_offset=prepared_transaction_offset,
         )  # fmt: skip
         # Behind the frame, which refuses tags that are no text.
         code = self._code(topic, queue_id, now, tags_code(properties.get(names.PROPERTY_TAGS)))
         self._append(frame)
         queue.append(position, record.stored_size(frame), code, now)
-        if origin.delivers is not None:
-            self._take_for_delivered(*origin.delivers)
+        if delivers is not None:
+            self._take_for_delivered(*delivers)
         self._dispatched = self.log.end
         self._sync_later()
         self._arriving(topic, queue_id, code, properties)
@@ -144,6 +144,8 @@ class MessageStore:
             kept = queue.expired_end(before)
             if topic == SCHEDULE_TOPIC:
                 kept = min(kept, self.delivered[queue_id + 1])
+            elif topic in self.kept_aside:
+                kept = queue.min_offset
             below[topic, queue_id] = max(kept, queue.min_offset)
         if all(queue.min_offset == below[place] for place, queue in self.consume_queues.items()):
             return 0

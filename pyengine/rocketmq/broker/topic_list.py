@@ -10,10 +10,11 @@ from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS
 from pyengine._engine.wire import fastjson
 from pyengine._engine.wire.fastjson import INT32, whole_of
 from pyengine.errors import InvalidSourceError
-from pyengine.rocketmq.broker.broker_files import MOST_QUEUES, READ_WRITE, read_topics
+from pyengine.rocketmq.broker.broker_files import MOST_QUEUES, read_topics
 from pyengine.rocketmq.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.whole_numbers import is_whole_number
+from pyengine.rocketmq.topic_config import READ_WRITE
 
 SHORT_FORMS = 'accepted: {"topic": 8}, {"topic": {"broker-a": 4}}, [["topic", "broker-a", 0]], a broker\'s topics.json'
 

@@ -7,14 +7,16 @@ import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
 
 from pyengine._engine.rocketmq.client.pull_gate import PullRequest
 from pyengine._engine.rocketmq.client.rebalance import RebalanceTimer
 from pyengine.clock import Action, Clock, ManualClock, Timer, Worker
 from pyengine.errors import IllegalStateError
 from pyengine.processes import forget_at_fork
+from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, MQClientAPI, SubscriptionData
+from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq")
@@ -72,6 +74,10 @@ class Member(Protocol):
     def send_heartbeat(self) -> bool: ...
     def update_topic_subscribe_info(self) -> None: ...
     def sample(self) -> None: ...
+    def reset_offset(self, offsets: dict[MessageQueue, int]) -> None: ...
+    def running_info(self, *, with_stacks: bool) -> dict[str, Any]: ...
+    def offsets_of(self, topic: str) -> dict[MessageQueue, int]: ...
+    def consume_directly(self, message: MessageExt) -> dict[str, Any]: ...
 
 
 class Periodic:
@@ -308,7 +314,16 @@ class MQClientInstance:
 
     def register(self) -> None:
         """Let the brokers reach this client."""
-        self.api.register_client(self.client_id, ClientEvents(self._consumer_ids_changed))
+        self.api.register_client(
+            self.client_id,
+            ClientEvents(
+                self._consumer_ids_changed,
+                self._reset_offset,
+                self._running_info,
+                self._offsets,
+                consume_directly=self._consume_directly,
+            ),
+        )
 
     def shutdown(self) -> None:
         """Stop the services, as many as were started, once no member is left."""
@@ -354,6 +369,25 @@ class MQClientInstance:
     def _sample(self) -> None:
         for member in list(self.members.values()):
             member.sample()
+
+    def _reset_offset(self, group: str, topic: str, offsets: dict[MessageQueue, int]) -> None:
+        member = self.members.get(group)
+        if member is None:
+            log.warning("reset offset: the group %s is not in this client", group)
+        else:
+            member.reset_offset(offsets)
+
+    def _running_info(self, group: str, with_stacks: bool) -> dict[str, Any] | None:
+        member = self.members.get(group)
+        return None if member is None else member.running_info(with_stacks=with_stacks)
+
+    def _offsets(self, group: str, topic: str) -> dict[MessageQueue, int]:
+        member = self.members.get(group)
+        return {} if member is None else member.offsets_of(topic)
+
+    def _consume_directly(self, group: str, message: MessageExt) -> dict[str, Any] | None:
+        member = self.members.get(group)
+        return None if member is None else member.consume_directly(message)
 
     def _consumer_ids_changed(self, group: str) -> None:
         log.info("receive broker's notification, the consumer group: %s changed, rebalance immediately", group)

@@ -91,9 +91,18 @@ def consume_stats(cluster: StoredMessages, group: str, *topics: str) -> ConsumeS
         for queue in cluster.topic_subscribe_info(topic) or []:
             consumed = committed.get(queue, -1)
             last = cluster.message(queue, consumed - 1) if consumed > 0 else None
-            when, why = last_consume(consumed, None if last is None else last.store_timestamp)
-            end = cluster.max_offset(queue)
-            behind, ahead = delay(end, consumed), max(consumed, pulled.get(queue, -1), 0)
-            consumed = max(consumed, 0)
-            table[queue] = OffsetWrapper(end, consumed, ahead, behind, ahead - consumed, when, why)
+            table[queue] = offset_wrapper(
+                cluster.max_offset(queue), consumed, pulled.get(queue, -1),
+                None if last is None else last.store_timestamp,
+            )  # fmt: skip
     return ConsumeStats(table)
+
+
+def offset_wrapper(broker_offset: int, consumed: int, pulled: int, last_timestamp: int | None) -> OffsetWrapper:
+    """One queue of a group. consumed, pulled: -1 for none. last_timestamp: of the last consumed message, None where it
+    is not there.
+    """
+    when, why = last_consume(consumed, last_timestamp)
+    behind, ahead = delay(broker_offset, consumed), max(consumed, pulled, 0)
+    consumed = max(consumed, 0)
+    return OffsetWrapper(broker_offset, consumed, ahead, behind, ahead - consumed, when, why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import TYPE_CHECKING, Any
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import attached, suggested
@@ -12,13 +13,19 @@ from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.consumer.client import MQClientInstance, release, settle, take_client, unique_instance_name
 from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.consumer.consume_service import ConsumeService
-from pyengine.rocketmq.consumer.context import ConsumerContext
+from pyengine.rocketmq.consumer.consume_status import ConsumeStatistics
+from pyengine.rocketmq.consumer.listener import (
+    ConsumeConcurrentlyContext,
+    ConsumeOrderlyContext,
+    MessageListenerOrderly,
+)
 from pyengine.rocketmq.consumer.local_offset_store import LocalFileOffsetStore
-from pyengine.rocketmq.consumer.offset_store import OffsetStore, RemoteBrokerOffsetStore
+from pyengine.rocketmq.consumer.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
 from pyengine.rocketmq.consumer.orderly_service import ConsumeMessageOrderlyService
 from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.consumer.pulling import Pulling
 from pyengine.rocketmq.consumer.rebalancing import Rebalancing
+from pyengine.rocketmq.consumer.running_info import as_body, running_info
 from pyengine.rocketmq.message import (
     MessageExt,
     retry_topic,
@@ -32,6 +39,17 @@ from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq")
 
+# Status of a listener -> CMResult.
+DIRECTLY = {
+    "CONSUME_SUCCESS": "CR_SUCCESS",
+    "RECONSUME_LATER": "CR_LATER",
+    "SUCCESS": "CR_SUCCESS",
+    "COMMIT": "CR_COMMIT",
+    "ROLLBACK": "CR_ROLLBACK",
+    "SUSPEND_CURRENT_QUEUE_A_MOMENT": "CR_LATER",
+    None: "CR_RETURN_NULL",
+}
+INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 RESET_WAIT = 10_000
 
 
@@ -245,9 +263,37 @@ class GroupMember:
         for topic in list(self.subscriptions):
             queues = self.rebalancing.topic_queues.get(topic, ())
             if queues:
-                self._reset({queue: self.running.api.search_offset(queue, timestamp) for queue in queues})
+                self.reset_offset({queue: self.running.api.search_offset(queue, timestamp) for queue in queues})
 
-    def _reset(self, offsets: dict[MessageQueue, int]) -> None:
+    def running_info(self, *, with_stacks: bool) -> dict[str, Any]:
+        """What the member is doing, as the wire's ConsumerRunningInfo."""
+        return as_body(running_info(self, with_stacks=with_stacks))
+
+    def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
+        """Where the member is in each of its queues of a topic."""
+        with self.lock:
+            mine = [queue for queue in self.process_queues if queue.topic == topic]
+        return {queue: self.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE) for queue in mine}
+
+    def consume_directly(self, message: MessageExt) -> dict[str, Any]:
+        """Give a message to the listener now, on this thread, whoever has its queue; nothing is committed or given
+        back. Returns the fields of the wire's ConsumeMessageDirectlyResult.
+        """
+        queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
+        self.restore_topic([message])
+        context = ConsumeOrderlyContext(queue) if self.orderly else ConsumeConcurrentlyContext(queue)
+        began = self.clock.now()
+        found = self.consuming.call([message], context, queue, lambda status, raised, interrupt: (status, raised))
+        status, raised = found if isinstance(found, tuple) else (None, False)
+        return {
+            "order": self.orderly,
+            "autoCommit": not isinstance(context, ConsumeOrderlyContext) or context.auto_commit,
+            "consumeResult": "CR_THROW_EXCEPTION" if raised else DIRECTLY[None if status is None else status.name],
+            "spentTimeMills": self.clock.now() - began,
+        }
+
+    def reset_offset(self, offsets: dict[MessageQueue, int]) -> None:
+        """Consume queues again from other offsets, as :meth:`reset_offset_by_timestamp` does."""
         self.suspend()
         try:
             with self.context.lock:

@@ -6,6 +6,7 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 from pyengine._engine.rocketmq.client.consume_rates import why_stuck
 from pyengine.attributes import frozen
@@ -13,7 +14,7 @@ from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
 from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
 from pyengine.rocketmq.consumer.parameters import java_name
-from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData
+from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData, queue_key, queue_of, subscription_body
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
 
 NO_FIELDS = ("broker", "clock", "local_offset_store_dir")  # what the real consumer has no field for
@@ -75,6 +76,55 @@ def running_info(consumer: ConsumerContext, threads: int, *, with_stacks: bool =
         {topic: consumer.statistics.status(topic, consumer.group) for topic in topics},
         jstack=_stacks() if with_stacks else "",
     )
+
+
+def as_body(info: ConsumerRunningInfo) -> dict[str, Any]:
+    """The fields of the wire's ConsumerRunningInfo."""
+    return {
+        "jstack": info.jstack or None,
+        "mqTable": {queue_key(queue): found for queue, found in info.mq_table.items()},
+        "properties": info.properties,
+        "statusTable": {
+            topic: {
+                "consumeFailedMsgs": status.consume_failed_msgs,
+                "consumeFailedTPS": status.consume_failed_tps,
+                "consumeOKTPS": status.consume_ok_tps,
+                "consumeRT": status.consume_rt,
+                "pullRT": status.pull_rt,
+                "pullTPS": status.pull_tps,
+            }
+            for topic, status in info.status_table.items()
+        },
+        "subscriptionSet": [subscription_body(each) for each in info.subscription_set],
+        "userConsumerInfo": info.user_consumer_info,
+    }
+
+
+def from_body(client_id: str, now: int, body: dict[str, Any]) -> ConsumerRunningInfo:
+    """What the wire's ConsumerRunningInfo says. now: when it was asked for, ms."""
+    return ConsumerRunningInfo(
+        client_id,
+        now,
+        dict(body["properties"] or {}),
+        tuple(
+            SubscriptionData(
+                each["topic"] or "", each["subString"] or "", frozenset(each["tagsSet"] or ()),
+                frozenset(each["codeSet"] or ()), each["expressionType"] or "TAG", each["subVersion"],
+            )
+            for each in sorted(body["subscriptionSet"] or (), key=lambda each: each["topic"] or "")
+        ),
+        {queue_of(queue): dict(each) for queue, each in (body["mqTable"] or {}).items() if each is not None},
+        {
+            topic: ConsumeStatus(
+                each["pullRT"], each["pullTPS"], each["consumeRT"], each["consumeOKTPS"], each["consumeFailedTPS"],
+                each["consumeFailedMsgs"],
+            )
+            for topic, each in (body["statusTable"] or {}).items()
+            if each is not None
+        },
+        dict(body["userConsumerInfo"] or {}),
+        body["jstack"] or "",
+    )  # fmt: skip
 
 
 def _text(value: object) -> str:

@@ -30,10 +30,18 @@ class SessionCredentials:
         fields["AccessKey"] = self.access_key
         if self.security_token is not None:
             fields["SecurityToken"] = self.security_token
-        signed = "".join(fields[name] for name in sorted(fields, key=_utf16)).encode() + (command.body or b"")
-        digest = hmac.digest(self.secret_key.encode(), signed, "sha1")
-        fields["Signature"] = base64.b64encode(digest).decode()
+        fields["Signature"] = self._signature(fields, command.body)
         command.ext_fields = fields
+
+    def has_signed(self, command: RemotingCommand) -> bool:
+        """Whether a request has the signature of these keys."""
+        fields = dict(command.ext_fields or {})
+        signature = fields.pop("Signature", "")
+        return hmac.compare_digest(signature.encode(), self._signature(fields, command.body).encode())
+
+    def _signature(self, fields: dict[str, str], body: bytes | None) -> str:
+        signed = "".join(fields[name] for name in sorted(fields, key=_utf16)).encode() + (body or b"")
+        return base64.b64encode(hmac.digest(self.secret_key.encode(), signed, "sha1")).decode()
 
 
 def _utf16(name: str) -> bytes:

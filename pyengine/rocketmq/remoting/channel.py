@@ -11,7 +11,7 @@ from collections.abc import Callable
 from itertools import count
 
 from pyengine._engine.wire.remoting import ONE_WAY, RESPONSE, RemotingCommand, RemotingReader, write_command
-from pyengine.clock import Clock, Timer
+from pyengine.clock import Action, Clock, Timer, Worker
 from pyengine.errors import ConfigurationError, IllegalStateError, ProtocolError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 
@@ -25,7 +25,7 @@ LAST_BACK_OFF = 5000
 REQUEST_CODE_NOT_SUPPORTED = 3
 
 Answered = Callable[[RemotingCommand | RemotingError], None]
-Requested = Callable[[RemotingCommand], None]
+Requested = Callable[["Channel", RemotingCommand], RemotingCommand | None]
 
 
 def parse_address(name: str, text: str) -> tuple[str, int]:
@@ -49,6 +49,15 @@ def local_address(address: str) -> str:
     return found
 
 
+def response(
+    request: RemotingCommand, code: int = 0, remark: str | None = None, body: bytes | None = None
+) -> RemotingCommand:
+    """What a client answers to a request of a broker."""
+    return RemotingCommand(
+        code, language="PYTHON", version=VERSION, opaque=request.opaque, flag=RESPONSE, remark=remark, body=body
+    )
+
+
 class _Waiting:
     """A request without its answer yet."""
 
@@ -62,11 +71,20 @@ class _Waiting:
 class Channel:
     """One connection. A thread reads it; whoever sends writes, one at a time.
 
-    requested: called on that thread with each request of the other end. closed: called once, when the connection is
-    gone. Raises RemotingError if the other end cannot be reached.
+    requested: called with each request of the other end; returns the answer, None where there is no such request.
+    later: runs it on another thread, as it may ask the other end for something. closed: called once, when the
+    connection is gone. Raises RemotingError if the other end cannot be reached.
     """
 
-    def __init__(self, address: str, clock: Clock, requested: Requested, closed: Callable[[Channel], None]) -> None:
+    def __init__(
+        self,
+        address: str,
+        clock: Clock,
+        requested: Requested,
+        later: Callable[[Action], object],
+        closed: Callable[[Channel], None],
+    ) -> None:
+        self._later = later
         self.address = address
         self._clock = clock
         self._requested = requested
@@ -187,17 +205,18 @@ class Channel:
             else:
                 self._answer(waiting, command)
             return
+        self._later(lambda: self._process(command))
+
+    def _process(self, command: RemotingCommand) -> None:
+        answer = None
         try:
-            self._requested(command)
+            answer = self._requested(self, command)
         except Exception:
             log.exception("process request exception, %s, %r", self.address, command)
         if not command.is_one_way:
-            remark = f" request type {command.code} not supported"
-            answer = RemotingCommand(
-                REQUEST_CODE_NOT_SUPPORTED, version=VERSION, opaque=command.opaque, flag=RESPONSE, remark=remark
-            )
+            unknown = f" request type {command.code} not supported"
             try:
-                self.send(answer)
+                self.send(answer or response(command, REQUEST_CODE_NOT_SUPPORTED, unknown))
             except RemotingError as error:
                 log.info("%s", error)
 
@@ -205,8 +224,9 @@ class Channel:
 class RemotingClient:
     """The connections of one client, one to each address, made when they are first used and again after they broke.
 
-    requested: function(command) that is called with each request of the other ends. connected: function(channel) that
-    is called with each new connection before anything else is sent. credentials: signs every request.
+    requested: function(channel, command) that is called with each request of the other ends; see Channel. connected:
+    function(channel) that is called with each new connection before anything else is sent. credentials: signs every
+    request.
     """
 
     def __init__(
@@ -226,6 +246,7 @@ class RemotingClient:
         self._connecting: dict[str, threading.Lock] = {}
         self._failures: dict[str, tuple[int, int]] = {}  # address -> when it may be tried again, the back-off (ms)
         self._closed = False
+        self._worker: Worker | None = None
 
     def command(
         self, code: int, ext_fields: dict[str, str] | None = None, body: bytes | None = None
@@ -261,7 +282,7 @@ class RemotingClient:
 
     def _connect(self, address: str, back_off: int) -> Channel:
         try:
-            made = Channel(address, self._clock, self._requested, self._gone)
+            made = Channel(address, self._clock, self._requested, self._process_later, self._gone)
         except RemotingError:
             back_off = min(2 * back_off or FIRST_BACK_OFF, LAST_BACK_OFF)
             with self._lock:
@@ -278,6 +299,15 @@ class RemotingClient:
             made.close()
             raise RemotingError(address, "the client is closed")
         return made
+
+    def _process_later(self, action: Action) -> None:
+        """Run what the other end has asked for on a thread of its own, which starts with the first."""
+        with self._lock:
+            if self._closed:
+                return
+            if self._worker is None:
+                self._worker = self._clock.worker("ClientRemotingProcessor")
+            self._worker.submit(action)
 
     def _gone(self, channel: Channel) -> None:
         with self._lock:
@@ -305,6 +335,8 @@ class RemotingClient:
             channels = list(self._channels.values())
         for channel in channels:
             channel.close("the client is closed")
+        if self._worker is not None:
+            self._worker.close()
 
 
 def wait_for_answer(channel: Channel, command: RemotingCommand, timeout: int) -> RemotingCommand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -14,12 +14,18 @@ from weakref import WeakValueDictionary
 from pyengine._engine.rocketmq.client.validators import attached, suggested
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
-from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, properties_text
+from pyengine._engine.rocketmq.commands.stored_message import (
+    COMPRESSED,
+    decode_stored,
+    encode_client_message,
+    properties_text,
+)
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import named_arguments
 from pyengine.clock import SystemClock
 from pyengine.errors import (
     ConfigurationError,
+    IllegalStateError,
     MQBrokerError,
     MQClientError,
     OffsetNotFoundError,
@@ -30,7 +36,7 @@ from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
-from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, parse_address
+from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, parse_address, response
 from pyengine.rocketmq.remoting.compression import TYPES, compress
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
@@ -40,17 +46,24 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
     ClientEvents,
+    HalfMessage,
     HeartbeatData,
     PullCallback,
     PullMessageRequest,
     PullResult,
     PullStatus,
+    SendCallback,
     SendResult,
     SendStatus,
     SubscriptionData,
+    batch_result,
+    one_topic,
     plain_text,
+    queue_key,
+    queue_of,
+    subscription_body,
 )
-from pyengine.rocketmq.remoting.stored_message import pulled_messages
+from pyengine.rocketmq.remoting.stored_message import message_ext, pulled_messages, received
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 log = logging.getLogger("pyengine.rocketmq")
@@ -59,6 +72,13 @@ log = logging.getLogger("pyengine.rocketmq")
 HEART_BEAT = 34
 LOCK_BATCH_MQ = 41
 UNLOCK_BATCH_MQ = 42
+CHECK_TRANSACTION_STATE = 39
+RESET_CONSUMER_CLIENT_OFFSET = 220
+GET_CONSUMER_STATUS_FROM_CLIENT = 221
+GET_CONSUMER_RUNNING_INFO = 307
+CONSUME_MESSAGE_DIRECTLY = 309
+SEND_BATCH_MESSAGE = 320
+GET_BROKER_CLUSTER_INFO = 106
 CHECK_CLIENT_CONFIG = 46
 NOTIFY_CONSUMER_IDS_CHANGED = 40
 
@@ -85,6 +105,7 @@ RETRIED = {
 NOT_FOUND_TOPIC = 10005
 
 API_TIMEOUT = 3000  # ms
+HEARTBEAT_INTERVAL = 30_000
 SEND_BACK_TIMEOUT = 5000
 SEND_TIMEOUT = 3000
 ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues anew
@@ -135,6 +156,7 @@ class Cluster:
         self._brokers: dict[str, dict[int, str]] = {}  # name -> broker id -> address
         self._suggested: dict[MessageQueue, int] = {}  # broker id that the last pull was told to ask next
         self._heartbeats: dict[str, bytes] = {}  # group -> the body of its last heartbeat
+        self._producer_heartbeats: dict[str, bytes] = {}  # the same of producer groups
         self._turns: dict[str, count[int]] = {}
         self.closed = False
 
@@ -198,11 +220,56 @@ class Cluster:
         if failure is not None and not taken:
             raise failure
 
+    def register_producer(self, group: str) -> None:
+        """Let the brokers know, now and every 30 s, that the client sends for a producer group."""
+        with self._lock:
+            first = not self._producer_heartbeats
+            value = {"clientID": self.client_id, "producerDataSet": [{"groupName": group}]}
+            self._producer_heartbeats[group] = write_body("HeartbeatData", value)
+        if first:
+            self.clock.call_at(self.clock.now() + HEARTBEAT_INTERVAL, self._beat)
+
+    def _beat(self) -> None:
+        """Tell every connected broker of the producers."""
+        with self._lock:
+            bodies = list(self._producer_heartbeats.values())
+        for address in self._addresses():
+            for body in bodies:
+                try:
+                    command = self._remoting.command(HEART_BEAT, {}, body)
+                    self._remoting.invoke_async(address, command, API_TIMEOUT, _heartbeat_answered)
+                except RemotingError as error:
+                    log.warning("send heart beat to broker[%s] failed: %s", address, error)
+        try:
+            self.clock.call_at(self.clock.now() + HEARTBEAT_INTERVAL, self._beat)
+        except IllegalStateError:
+            log.debug("the cluster is closed: no further heartbeat")
+
+    def end_transaction(self, half: HalfMessage, outcome: int, remark: str | None, *, checked: bool) -> None:
+        """Tell a broker what became of a half message (one way). outcome: 8 commits, 12 rolls back, 0 is not known yet.
+
+        checked: the broker has asked. Raises RemotingError, MQClientError.
+        """
+        fields = {
+            "producerGroup": half.group,
+            "commitLogOffset": half.position,
+            "tranStateTableOffset": half.offset,
+            "commitOrRollback": outcome,
+            "fromTransactionCheck": checked,
+            "msgId": half.msg_id,
+            "transactionId": half.transaction_id,
+            "bname": half.broker_name,
+        }
+        command = self._command("EndTransactionRequestHeader", fields)
+        command.remark = remark
+        address = half.address or self._master(MessageQueue("", half.broker_name, 0))
+        self._remoting.invoke_one_way(address, command)
+
     def check_client(self, group: str, client_id: str, subscription: SubscriptionData) -> None:
         """Ask a broker of the topic whether it can filter so (CHECK_CLIENT_CONFIG)."""
         body = write_body(
             "CheckClientRequestBody",
-            {"clientId": client_id, "group": group, "subscriptionData": _subscription(subscription)},
+            {"clientId": client_id, "group": group, "subscriptionData": subscription_body(subscription)},
         )
         command = self._remoting.command(CHECK_CLIENT_CONFIG, None, body)
         try:
@@ -345,7 +412,7 @@ class Cluster:
         for address, body in self._lock_bodies("LockBatchRequestBody", group, client_id, queues):
             answer = self._remoting.invoke(address, self._remoting.command(LOCK_BATCH_MQ, {}, body), 1000)
             found = read_body("LockBatchResponseBody", self._success(answer).body or b"") or {}
-            held |= {_queue(each) for each in found.get("lockOKMQSet") or () if each is not None}
+            held |= {queue_of(each) for each in found.get("lockOKMQSet") or () if each is not None}
         return held
 
     def unlock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
@@ -373,18 +440,106 @@ class Cluster:
         """Store a message. Without a queue in the next one of the topic, in turn, and at another broker if one cannot
         be reached or refuses in a way that may pass: three tries. A body of 4,096 bytes or more is compressed.
         """
-        command, most = self._send_fields(group, message), SEND_TRIES if queue is None else 1
+        return self._sent(message, queue, self._send_fields(group, message))
+
+    def _sent(
+        self,
+        message: Message,
+        queue: MessageQueue | None,
+        command: tuple[dict[str, Any], bytes],
+        batch: Sequence[Message] | None = None,
+    ) -> SendResult:
+        """Send, and again where that may help. batch: the messages in the body, if there are several."""
+        most = SEND_TRIES if queue is None else 1
         broker = None
         for left in reversed(range(most)):
             chosen = queue if queue is not None else self._next_queue(message.topic, broker)
             broker = chosen.broker_name
             try:
-                return self._send(message, chosen, *command)
+                request = self._send_request(message, chosen, *command)
+                answer = self._remoting.invoke(self._master(chosen), request, SEND_TIMEOUT)
+                return self._send_result(message, chosen, answer, batch)
             except (RemotingError, MQBrokerError) as error:
                 if not left or (isinstance(error, MQBrokerError) and error.code not in RETRIED):
                     raise
                 log.warning("sendKernelImpl exception, resend at once, Broker: %s: %s", chosen, error)
         raise AssertionError("unreachable")
+
+    def send_message_async(
+        self, group: str, message: Message, queue: MessageQueue | None, callback: SendCallback
+    ) -> None:
+        """The same without waiting: the answer, or why there is none, goes to ``callback``, on a thread of its own.
+        One that a broker does not answer, or refuses in a way that may pass, is sent to another, three times in all.
+        """
+        command, most = self._send_fields(group, message), SEND_TRIES if queue is None else 1
+
+        def attempt(left: int, avoided: str | None) -> None:
+            try:
+                chosen = queue if queue is not None else self._next_queue(message.topic, avoided)
+                request, address = self._send_request(message, chosen, *command), self._master(chosen)
+                self._remoting.invoke_async(address, request, SEND_TIMEOUT, lambda found: answered(left, chosen, found))
+            except (RemotingError, MQClientError, ProtocolError) as error:
+                failed(left, avoided, error)
+
+        def answered(left: int, chosen: MessageQueue, found: RemotingCommand | RemotingError) -> None:
+            try:
+                if isinstance(found, RemotingError):
+                    raise found
+                result = self._send_result(message, chosen, found)
+            except (RemotingError, MQBrokerError, ProtocolError) as error:
+                failed(left, chosen.broker_name, error)
+            else:
+                callback(result)
+
+        def failed(left: int, avoided: str | None, error: Exception) -> None:
+            passes = isinstance(error, RemotingError) or (isinstance(error, MQBrokerError) and error.code in RETRIED)
+            if left > 1 and passes:
+                log.warning("async send msg by retry. topic=%s: %s", message.topic, error)
+                attempt(left - 1, avoided)
+            else:
+                callback(error)
+
+        attempt(most, None)
+
+    def send_message_one_way(self, group: str, message: Message, queue: MessageQueue | None = None) -> None:
+        """The same, with nobody told what became of it. Raises what keeps it from being written."""
+        chosen = queue if queue is not None else self._next_queue(message.topic, None)
+        request = self._send_request(message, chosen, *self._send_fields(group, message))
+        self._remoting.invoke_one_way(self._master(chosen), request)
+
+    def send_batch(self, group: str, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
+        """Store messages of one topic, one behind the other in one queue; tried as :meth:`send_message`."""
+        topic = one_topic(messages)
+        body = b"".join(
+            encode_client_message(bytes(each.body or b""), {"WAIT": "true", **each.properties}, each.flag)
+            for each in messages
+        )
+        whole = Message(topic, body)
+        fields, _ = self._send_fields(group, Message(topic))
+        fields["m"] = True
+        return self._sent(whole, queue, (fields, body), messages)
+
+    # What administrators ask (see admin.ClusterAdmin)
+
+    def cluster_info(self) -> dict[str, Any]:
+        """ClusterInfo: the brokers that the name servers know."""
+        answer = self._success(self._ask_name_servers(None, {}, GET_BROKER_CLUSTER_INFO))
+        return read_body("ClusterInfo", answer.body or b"") or {"clusterAddrTable": {}, "brokerAddrTable": {}}
+
+    def masters(self, topic: str) -> list[str]:
+        """Addresses of the masters that have a topic. Raises MQClientError for an unknown one."""
+        route = self._fetch_route(topic)
+        if route is None:
+            raise MQClientError(attached(f"No route info of this topic: {topic}"), NOT_FOUND_TOPIC)
+        brokers = {queue.broker_name for queue in route.read_queues + route.write_queues}
+        with self._lock:
+            return [self._brokers[name][MASTER] for name in sorted(brokers) if MASTER in self._brokers.get(name, ())]
+
+    def ask_broker(
+        self, address: str, code: int, fields: dict[str, str], timeout_millis: int = API_TIMEOUT
+    ) -> RemotingCommand:
+        """A broker's answer. Raises MQBrokerError where it refuses."""
+        return self._success(self._remoting.invoke(address, self._remoting.command(code, fields), timeout_millis))
 
     # Within
 
@@ -406,11 +561,16 @@ class Cluster:
         fields["i"] = properties_text(properties)
         return fields, body
 
-    def _send(self, message: Message, queue: MessageQueue, fields: dict[str, Any], body: bytes) -> SendResult:
-        command = self._command(
-            "SendMessageRequestHeaderV2", {**fields, "e": queue.queue_id, "n": queue.broker_name}, body
-        )
-        answer = self._remoting.invoke(self._master(queue), command, SEND_TIMEOUT)
+    def _send_request(
+        self, message: Message, queue: MessageQueue, fields: dict[str, Any], body: bytes
+    ) -> RemotingCommand:
+        header = write_header("SendMessageRequestHeaderV2", {**fields, "e": queue.queue_id, "n": queue.broker_name})
+        code = SEND_BATCH_MESSAGE if fields["m"] else CODES["SendMessageRequestHeaderV2"]
+        return self._remoting.command(code, header, body)
+
+    def _send_result(
+        self, message: Message, queue: MessageQueue, answer: RemotingCommand, batch: Sequence[Message] | None = None
+    ) -> SendResult:
         status = SEND_STATUS.get(answer.code)
         if status is None:
             raise MQBrokerError(answer.code, answer.remark or "")
@@ -418,6 +578,8 @@ class Cluster:
         offset_msg_id: str = header["msgId"] or ""
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, offset_msg_id)
         stored = MessageQueue(message.topic, queue.broker_name, header["queueId"] or 0)
+        if batch is not None:
+            return batch_result(status, batch, offset_msg_id.split(","), stored, header["queueOffset"] or 0)
         return SendResult(status, unique, offset_msg_id, stored, header["queueOffset"] or 0)
 
     def _next_queue(self, topic: str, avoided: str | None) -> MessageQueue:
@@ -549,12 +711,14 @@ class Cluster:
             raise MQClientError(attached(answer.remark or "", answer.code), answer.code)
         return read_body("TopicRouteData", answer.body)
 
-    def _ask_name_servers(self, header: str, fields: dict[str, Any]) -> RemotingCommand:
+    def _ask_name_servers(self, header: str | None, fields: dict[str, Any], code: int = 0) -> RemotingCommand:
+        """The answer of the first that answers. header: of the request; None: it has none, and this code."""
         with self._lock:
             servers = list(self.name_servers)
         for address in servers:
             try:
-                answer = self._remoting.invoke(address, self._command(header, fields), API_TIMEOUT)
+                request = self._remoting.command(code) if header is None else self._command(header, fields)
+                answer = self._remoting.invoke(address, request, API_TIMEOUT)
             except RemotingError as error:
                 log.warning("name server %s does not answer: %s", address, error)
                 failure = error
@@ -569,21 +733,63 @@ class Cluster:
         """Let a broker that is connected, anew perhaps, know of this client before it is asked anything else."""
         with self._lock:
             is_broker = any(channel.address in broker.values() for broker in self._brokers.values())
-            bodies = list(self._heartbeats.values()) if is_broker else []
+            bodies = [*self._heartbeats.values(), *self._producer_heartbeats.values()] if is_broker else []
         for body in bodies:
             try:
                 channel.request(self._remoting.command(HEART_BEAT, {}, body), API_TIMEOUT, _heartbeat_answered)
             except RemotingError as error:
                 log.warning("send heart beat to broker[%s] failed: %s", channel.address, error)
 
-    def _requested(self, command: RemotingCommand) -> None:
-        """A broker asks something of the client."""
+    def _requested(self, channel: Channel, command: RemotingCommand) -> RemotingCommand | None:
+        """A broker asks something of the client (ClientRemotingProcessor)."""
         if command.code == NOTIFY_CONSUMER_IDS_CHANGED:
             group = read_header("NotifyConsumerIdsChangedRequestHeader", command.ext_fields)["consumerGroup"]
             if group is not None:
                 self._events.consumer_ids_changed(group)
+        elif command.code == RESET_CONSUMER_CLIENT_OFFSET:
+            header = read_header("ResetOffsetRequestHeader", command.ext_fields)
+            table = (read_body("ResetOffsetBody", command.body or b"") or {}).get("offsetTable") or {}
+            offsets = {queue_of(queue): offset for queue, offset in table.items()}
+            # Ten seconds pass in there.
+            reset = threading.Thread(
+                target=self._events.reset_offset, args=(header["group"], header["topic"], offsets), name="ResetOffset"
+            )
+            reset.start()
+        elif command.code == GET_CONSUMER_RUNNING_INFO:
+            header = read_header("GetConsumerRunningInfoRequestHeader", command.ext_fields)
+            found = self._events.running_info(header["consumerGroup"] or "", header["jstackEnable"])
+            if found is None:
+                remark = f"The Consumer Group <{header['consumerGroup']}> not exist in this consumer"
+                return response(command, SYSTEM_ERROR, remark)
+            return response(command, body=write_body("ConsumerRunningInfo", found))
+        elif command.code == GET_CONSUMER_STATUS_FROM_CLIENT:
+            header = read_header("GetConsumerStatusRequestHeader", command.ext_fields)
+            offsets = self._events.offsets(header["group"] or "", header["topic"] or "")
+            body = {"messageQueueTable": {queue_key(queue): offset for queue, offset in offsets.items()}}
+            return response(command, body=write_body("GetConsumerStatusBody", body))
+        elif command.code == CONSUME_MESSAGE_DIRECTLY:
+            header = read_header("ConsumeMessageDirectlyResultRequestHeader", command.ext_fields)
+            message = received(message_ext(decode_stored(command.body or b"", 0)[0], header["brokerName"] or ""))
+            found = self._events.consume_directly(header["consumerGroup"] or "", message)
+            if found is None:
+                remark = f"The Consumer Group <{header['consumerGroup']}> not exist in this consumer"
+                return response(command, SYSTEM_ERROR, remark)
+            return response(command, body=write_body("ConsumeMessageDirectlyResult", found))
+        elif command.code == CHECK_TRANSACTION_STATE:
+            self._check_transaction(channel, command)
         else:
             log.info("a broker asks for %d, which this client does not know", command.code)
+        return None
+
+    def _check_transaction(self, channel: Channel, command: RemotingCommand) -> None:
+        header = read_header("CheckTransactionStateRequestHeader", command.ext_fields)
+        message = message_ext(decode_stored(command.body or b"", 0)[0], header["bname"] or "")
+        half = HalfMessage(
+            message.properties.get("PGROUP", ""), channel.address, header["bname"] or "",
+            header["commitLogOffset"] or 0, header["tranStateTableOffset"] or 0, header["transactionId"] or "",
+            header["msgId"] or "",
+        )  # fmt: skip
+        self._events.check_transaction(received(message), half)
 
 
 def _heartbeat_answered(answer: RemotingCommand | RemotingError) -> None:
@@ -609,28 +815,13 @@ def _pairs(queue: MessageQueue) -> dict[str, Any]:
     return {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id}
 
 
-def _queue(found: dict[str, Any]) -> MessageQueue:
-    return MessageQueue(found["topic"] or "", found["brokerName"] or "", found["queueId"])
-
-
-def _subscription(subscription: SubscriptionData) -> dict[str, Any]:
-    return {
-        "topic": subscription.topic,
-        "subString": subscription.sub_string,
-        "tagsSet": sorted(subscription.tags_set),
-        "codeSet": sorted(subscription.code_set),
-        "subVersion": subscription.sub_version,
-        "expressionType": subscription.expression_type,
-    }
-
-
 def _heartbeat_body(heartbeat: HeartbeatData) -> bytes:
     group = {
         "groupName": heartbeat.group,
         "consumeType": "CONSUME_PASSIVELY",
         "messageModel": heartbeat.message_model.name,
         "consumeFromWhere": heartbeat.consume_from_where.name,
-        "subscriptionDataSet": [_subscription(each) for each in heartbeat.subscriptions],
+        "subscriptionDataSet": [subscription_body(each) for each in heartbeat.subscriptions],
         "unitMode": heartbeat.unit_mode,
     }
     value = {

@@ -7,9 +7,9 @@ Names are those of org.apache.rocketmq.client and .remoting.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
 from pyengine._engine.rocketmq.commands.requests import FLAG_COMMIT_OFFSET as FLAG_COMMIT_OFFSET
@@ -26,6 +26,7 @@ from pyengine._engine.rocketmq.commands.requests import SUBSCRIPTION_PARSE_FAILE
 from pyengine._engine.rocketmq.commands.requests import SYSTEM_ERROR as SYSTEM_ERROR
 from pyengine._engine.rocketmq.commands.requests import TOPIC_NOT_EXIST as TOPIC_NOT_EXIST
 from pyengine._engine.rocketmq.commands.requests import ConsumeFromWhere as ConsumeFromWhere
+from pyengine._engine.rocketmq.commands.requests import HalfMessage as HalfMessage
 from pyengine._engine.rocketmq.commands.requests import HeartbeatData as HeartbeatData
 from pyengine._engine.rocketmq.commands.requests import MessageModel as MessageModel
 from pyengine._engine.rocketmq.commands.requests import PullMessageRequest as PullMessageRequest
@@ -35,8 +36,13 @@ from pyengine._engine.rocketmq.commands.requests import SendResult as SendResult
 from pyengine._engine.rocketmq.commands.requests import SendStatus as SendStatus
 from pyengine._engine.rocketmq.commands.requests import SubscriptionData as SubscriptionData
 from pyengine.clock import Clock
-from pyengine.errors import ConfigurationError
-from pyengine.rocketmq.message import Message, MessageExt
+from pyengine.errors import ConfigurationError, MQClientError
+from pyengine.rocketmq.message import (
+    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+    RETRY_GROUP_TOPIC_PREFIX,
+    Message,
+    MessageExt,
+)
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.topology.checked import check
 from pyengine.whole_numbers import whole_number as whole_number
@@ -56,17 +62,77 @@ def check_listed(name: str, given: object, example: str) -> None:
         raise ConfigurationError(name, repr(given), "no list", f"give one, as {example}")
 
 
+def queue_key(queue: MessageQueue) -> tuple[tuple[str, object], ...]:
+    """A queue as the key of a map in a command's body."""
+    return ("brokerName", queue.broker_name), ("queueId", queue.queue_id), ("topic", queue.topic)
+
+
+def queue_of(found: Any) -> MessageQueue:
+    """The queue in a command's body, also as the key of a map."""
+    pairs = dict(found)
+    return MessageQueue(pairs["topic"] or "", pairs["brokerName"] or "", pairs["queueId"])
+
+
+def subscription_body(subscription: SubscriptionData) -> dict[str, Any]:
+    """The fields of the wire's SubscriptionData."""
+    return {
+        "topic": subscription.topic,
+        "subString": subscription.sub_string,
+        "tagsSet": sorted(subscription.tags_set),
+        "codeSet": sorted(subscription.code_set),
+        "subVersion": subscription.sub_version,
+        "expressionType": subscription.expression_type,
+    }
+
+
+def one_topic(messages: Sequence[Message]) -> str:
+    """The topic of a batch (MessageBatch.generateFromList). Raises MQClientError for what cannot be one batch."""
+    if not messages:
+        raise MQClientError("messages must not be empty")
+    first = messages[0]
+    for each in messages:
+        if each.delay_time_level > 0:
+            raise MQClientError("TimeDelayLevel is not supported for batching")
+        if each.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+            raise MQClientError("Retry Group is not supported for batching")
+        if each.topic != first.topic:
+            raise MQClientError("The topic of the messages in one batch should be the same")
+        if each.properties.get("WAIT", "true") != first.properties.get("WAIT", "true"):
+            raise MQClientError("The waitStoreMsgOK of the messages in one batch should the same")
+    return first.topic
+
+
+def batch_result(
+    status: SendStatus, messages: Sequence[Message], ids: Sequence[str], queue: MessageQueue, first_offset: int
+) -> SendResult:
+    """What a batch came to. ids: the broker's, one for each message."""
+    own = [each.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, "") for each in messages]
+    return SendResult(status, ",".join(own), ",".join(ids), queue, first_offset)
+
+
 @dataclass(slots=True)
 class ClientEvents:
     """How the brokers reach a client; called on any thread, never while the broker is being changed.
 
     consumer_ids_changed: (group) another member of the group came or went (NOTIFY_CONSUMER_IDS_CHANGED).
+    reset_offset: (group, topic, offsets) an administrator wants the queues consumed from there
+    (RESET_CONSUMER_CLIENT_OFFSET). running_info: (group, with stacks) what the group's member is doing, the fields of
+    ConsumerRunningInfo; None where there is none (GET_CONSUMER_RUNNING_INFO). offsets: (group, topic) where the member
+    is in each of its queues (GET_CONSUMER_STATUS_FROM_CLIENT). check_transaction: (group, half message, what to say
+    where) what became of it (CHECK_TRANSACTION_STATE). consume_directly: (group, message) what the listener says of it,
+    the fields of ConsumeMessageDirectlyResult; None where there is none (CONSUME_MESSAGE_DIRECTLY).
     """
 
     consumer_ids_changed: Callable[[str], None] = field(default=lambda group: None)
+    reset_offset: Callable[[str, str, dict[MessageQueue, int]], None] = field(default=lambda *asked: None)
+    running_info: Callable[[str, bool], dict[str, Any] | None] = field(default=lambda group, with_stacks: None)
+    offsets: Callable[[str, str], dict[MessageQueue, int]] = field(default=lambda group, topic: {})
+    consume_directly: Callable[[str, MessageExt], dict[str, Any] | None] = field(default=lambda group, message: None)
+    check_transaction: Callable[[MessageExt, HalfMessage], None] = field(default=lambda message, half: None)
 
 
 PullCallback = Callable[[PullResult | Exception], None]
+SendCallback = Callable[[SendResult | Exception], None]
 
 
 class MQClientAPI(Protocol):
@@ -141,3 +207,14 @@ class MQClientAPI(Protocol):
 
     def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
         """Store a message; without a queue the next one of the topic. Makes the topic where the broker may."""
+
+    def send_message_async(
+        self, group: str, message: Message, queue: MessageQueue | None, callback: SendCallback
+    ) -> None:
+        """The same; the answer, or why there is none, goes to ``callback``, once, on any thread."""
+
+    def send_message_one_way(self, group: str, message: Message, queue: MessageQueue | None = None) -> None:
+        """The same, with nobody told what became of it."""
+
+    def send_batch(self, group: str, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
+        """Store messages of one topic one behind the other in one queue. The result's ids are joined by commas."""

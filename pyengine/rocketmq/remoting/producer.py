@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Self, overload
@@ -20,7 +21,15 @@ from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.channel import local_address
 from pyengine.rocketmq.remoting.cluster import Cluster
-from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, SendResult, plain_text, whole_number
+from pyengine.rocketmq.remoting.mq_client_api import (
+    ClientEvents,
+    MQClientAPI,
+    SendResult,
+    check_listed,
+    one_topic,
+    plain_text,
+    whole_number,
+)
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
@@ -72,10 +81,17 @@ class Producer(Declared):
         address = "127.0.0.1" if self._own is None else local_address(self._own.name_servers[0])
         host = bytes(int(part) for part in address.split(".")) if ":" not in address else os.urandom(4)
         self._prefix = f"{host.hex().upper()}{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
+        if self._own is not None:
+            self._own.register_client(f"{address}@{os.getpid()}#{self._prefix}", self._client_events())
+            self._own.register_producer(group)
         self._number = count()
         self._lock = threading.Lock()
         self._warned_of: set[str] = set()
         belong(self)
+
+    def _client_events(self) -> ClientEvents:
+        """What the brokers may ask."""
+        return ClientEvents()
 
     def __enter__(self) -> Self:
         return self
@@ -144,11 +160,74 @@ class Producer(Declared):
                 message.delay_time_level = delay_time_level
         elif any(given is not None for given in (body, tags, keys, properties)) or delay_time_level:
             raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
-        elif not isinstance(message, Message):
+        self._prepare(message)
+        result = self.broker.send_message(self.group, message, self._chosen(message, queue, selector, arg))
+        settle(self.broker.clock)
+        return result
+
+    def send_one_way(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> None:
+        """Send a message without waiting: nobody is told whether it is stored (sendOneway). Raises as :meth:`send`, but
+        for what the broker says of it."""
+        self._prepare(message)
+        self.broker.send_message_one_way(self.group, message, self._chosen(message, queue, selector, arg))
+        settle(self.broker.clock)
+
+    def send_async(
+        self,
+        message: Message,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> Future[SendResult]:
+        """Send a message without waiting; the future has what :meth:`send` returns or raises.
+
+        A coroutine awaits ``asyncio.wrap_future(producer.send_async(message))``. A callback of the future runs on a
+        thread of the producer's and must not wait. What is wrong with the message itself is raised here.
+        """
+        self._prepare(message)
+        chosen = self._chosen(message, queue, selector, arg)
+        future: Future[SendResult] = Future()
+        future.set_running_or_notify_cancel()
+
+        def answered(found: SendResult | Exception) -> None:
+            if isinstance(found, SendResult):
+                future.set_result(found)
+            else:
+                future.set_exception(found)
+
+        self.broker.send_message_async(self.group, message, chosen, answered)
+        settle(self.broker.clock)
+        return future
+
+    def send_batch(self, messages: Sequence[Message], *, queue: MessageQueue | None = None) -> SendResult:
+        """Store messages of one topic, one behind the other in one queue, with one request (DefaultMQProducer.send of a
+        collection). Together they may have max_message_size bytes. The result's ids are joined by commas.
+
+        Raises as :meth:`send`, and MQClientError with RocketMQ's texts for messages of several topics, delayed ones and
+        none at all.
+        """
+        check_listed("messages", messages, "[Message('topic', b'body')]")
+        listed = list(messages)
+        for message in listed:
+            self._prepare(message)
+        topic = one_topic(listed)
+        check_message(topic, b"".join(bytes(each.body or b"") for each in listed), self.max_message_size)
+        result = self.broker.send_batch(self.group, listed, queue)
+        settle(self.broker.clock)
+        return result
+
+    def _prepare(self, message: Message) -> None:
+        """Check a message, and give it its id."""
+        if not isinstance(message, Message):
             raise ConfigurationError("message", repr(message), "a Message or a topic is needed")
-        if selector is not None and not callable(selector):
-            hint = "give a function of (queues, message, arg) that returns one of the queues"
-            raise ConfigurationError("selector", repr(selector), "cannot be called", hint)
         message.check()
         for name in NOT_HONOURED:
             if name in message.properties and name not in self._warned_of:
@@ -158,6 +237,14 @@ class Producer(Declared):
         with self._lock:
             unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"
         message.properties.setdefault(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique)
+
+    def _chosen(
+        self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, arg: Any
+    ) -> MessageQueue | None:
+        """Where a message is to go; None: to the next queue."""
+        if selector is not None and not callable(selector):
+            hint = "give a function of (queues, message, arg) that returns one of the queues"
+            raise ConfigurationError("selector", repr(selector), "cannot be called", hint)
         if isinstance(queue, MessageQueue) and queue.topic != message.topic:
             raise MQClientError(attached("message's topic not equal mq's topic"))
         if selector is not None:
@@ -166,6 +253,4 @@ class Producer(Declared):
             queue = selector(self.broker.publish_queues(message.topic), message, arg)
             if queue is None:
                 raise MQClientError("select message queue return null.")
-        result = self.broker.send_message(self.group, message, queue)
-        settle(self.broker.clock)
-        return result
+        return queue

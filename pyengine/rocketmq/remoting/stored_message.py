@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import ipaddress
 from collections.abc import Iterator
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
@@ -27,11 +28,15 @@ def pulled_messages(data: bytes, broker_name: str) -> Iterator[MessageExt]:
     at = 0
     while at < len(data):
         fields, at = decode_stored(data, at)
-        message = message_ext(fields, broker_name)
-        if message.body and message.sys_flag & COMPRESSED:
-            message.body = decompress(message.body, message.sys_flag)
-            message.sys_flag &= ~COMPRESSED
-        yield message
+        yield received(message_ext(fields, broker_name))
+
+
+def received(message: MessageExt) -> MessageExt:
+    """A stored message as its consumer gets it: decompressed. Raises ProtocolError where that cannot be done."""
+    if message.body and message.sys_flag & COMPRESSED:
+        message.body = decompress(message.body, message.sys_flag)
+        message.sys_flag &= ~COMPRESSED
+    return message
 
 
 def message_ext(fields: StoredFields, broker_name: str) -> MessageExt:
@@ -53,10 +58,16 @@ def message_ext(fields: StoredFields, broker_name: str) -> MessageExt:
     return message
 
 
+@functools.lru_cache(maxsize=4096)
 def host_bytes(text: str) -> bytes:
-    """``ip:port`` as eight bytes."""
+    """``ip:port`` as eight bytes, or twenty for IPv6."""
     address, _, port = text.rpartition(":")
-    return bytes(int(part) for part in address.split(".")) + int(port).to_bytes(4, "big")
+    return packed_address(address) + int(port).to_bytes(4, "big")
+
+
+def packed_address(address: str) -> bytes:
+    """The four or sixteen bytes of an IP address, which may be in brackets."""
+    return ipaddress.ip_address(address.removeprefix("[").removesuffix("]").partition("%")[0]).packed
 
 
 @functools.lru_cache(maxsize=4096)

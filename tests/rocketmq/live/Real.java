@@ -76,11 +76,12 @@ public class Real {
         config.setNamesrvAddr(address);
         config.setListenPort(request.getIntValue("brokerPort"));
         config.setEnablePropertyFilter(true);
+        if (request.containsKey("check")) config.setTransactionCheckInterval(request.getLongValue("check"));
         MessageStoreConfig store = new MessageStoreConfig();
         store.setStorePathRootDir(request.getString("store"));
         store.setStorePathCommitLog(request.getString("store") + "/commitlog");
         store.setMappedFileSizeCommitLog(1 << 22);
-        store.setTimerWheelEnable(false);
+        store.setTimerWheelEnable(request.getBooleanValue("timers"));
         store.setMessageDelayLevel(request.getString("levels"));
         store.setHaListenPort(request.getIntValue("brokerPort") + 1);
         NettyServerConfig brokerServer = new NettyServerConfig();

@@ -263,10 +263,13 @@ def differences(real: Real, count: int, seed: int) -> Iterator[str]:
         ours.broker.close()
 
 
-def start(real: Real, home: Path, store: Path, levels: str = LEVELS) -> str:
-    """Start a cluster on the loopback that goes on with a store; returns the address of its name server."""
+def start(real: Real, home: Path, store: Path, levels: str = LEVELS, **options: object) -> str:
+    """Start a cluster on the loopback that goes on with a store; returns the address of its name server.
+
+    options: timers=True, check=ms between looks at half messages.
+    """
     ports = {"namesPort": free_port(), "brokerPort": free_port()}
-    real.ask("start", home=str(home), store=str(store), broker="broker-a", group="G", levels=levels, **ports)
+    real.ask("start", home=str(home), store=str(store), broker="broker-a", group="G", levels=levels, **ports, **options)
     return f"127.0.0.1:{ports['namesPort']}"
 
 

@@ -17,7 +17,7 @@ from pyengine._engine.wire.remoting import RESPONSE, RemotingCommand, RemotingRe
 from pyengine.clock import ManualClock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq import ConsumeConcurrentlyStatus
-from pyengine.rocketmq.remoting.channel import RemotingClient, parse_address
+from pyengine.rocketmq.remoting.channel import RemotingClient, Requested, parse_address
 
 Answer = Callable[[socket.socket, RemotingCommand], None]
 
@@ -63,7 +63,7 @@ def reply(connection: socket.socket, command: RemotingCommand, code: int = 0, bo
 
 
 @contextmanager
-def client_of(requested: Callable[[RemotingCommand], None] = lambda command: None) -> Iterator[RemotingClient]:
+def client_of(requested: Requested = lambda channel, command: None) -> Iterator[RemotingClient]:
     clock = SystemClock()
     client = RemotingClient(clock, requested, lambda channel: None)
     try:
@@ -144,7 +144,7 @@ def test_a_request_of_the_other_end_is_taken_and_one_that_is_unknown_answered_so
             reply(connection, command)
 
     taken: list[int] = []
-    with closing(Peer(answer)) as peer, client_of(lambda command: taken.append(command.code)) as client:
+    with closing(Peer(answer)) as peer, client_of(lambda channel, command: taken.append(command.code)) as client:
         client.invoke(peer.address, client.command(1, None), 5000)
         deadline = time.monotonic() + 5
         while len(peer.commands) < 2 and time.monotonic() < deadline:

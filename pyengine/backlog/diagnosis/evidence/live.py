@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
 from pyengine.activemq.broker.broker import Broker as ActiveMQBroker
@@ -14,12 +15,15 @@ from pyengine.backlog.diagnosis.evidence.model import (
     Evidence,
     OffsetState,
     ProcessQueueState,
+    Source,
     SubscriptionState,
 )
 from pyengine.errors import MQBrokerError
+from pyengine.rocketmq.admin import ClusterAdmin
 from pyengine.rocketmq.broker.broker import Broker as RocketMQBroker
 from pyengine.rocketmq.consumer.consume_stats import consume_stats
 from pyengine.rocketmq.consumer.push_consumer import DefaultMQPushConsumer
+from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo
 from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
 from pyengine.topology import BrokerConfiguration
 
@@ -126,9 +130,47 @@ def _members(broker: RocketMQBroker, group: str, topic: str) -> list[str]:
         return []
 
 
+def of_cluster(admin: ClusterAdmin, group: str, file: str = HERE) -> Evidence:
+    """How far a group of a real cluster has got, and what its clients do: consumerProgress and consumerStatus at once.
+
+    file: what the evidence is named after. Raises what ClusterAdmin raises.
+    """
+    progress = admin.consumer_progress(group, with_clients=False)
+    infos = admin.consumer_status(group)
+    members = admin.consumer_connection(group)
+    now = time.time_ns() // 1_000_000
+    owners = {queue: client_id for client_id, info in infos.items() for queue in info.mq_table}
+    known = members is None or all(each.client_id in infos for each in members.connections)
+    found = Evidence(sources=[Source(file, "RocketMQ cluster", (now,))])
+    for queue, wrapper in progress.stats.offset_table.items():
+        found.offsets.append(
+            OffsetState(
+                file,
+                now,
+                "rocketmq",
+                group,
+                queue.topic,
+                queue.broker_name,
+                queue.queue_id,
+                wrapper.broker_offset,
+                wrapper.consumer_offset,
+                inflight=wrapper.inflight,
+                last_time=wrapper.last_timestamp,
+                client=owners.get(queue, "" if known else None),
+                tps=progress.consume_tps,
+                dated=True,
+            )
+        )
+    found.clients.extend(_client(info, group, file) for info in infos.values())
+    return found
+
+
 def of_consumer(consumer: DefaultMQPushConsumer) -> Evidence:
     """A push consumer's process queues, subscriptions and rates: what consumerStatus shows of a client."""
-    info = consumer.consumer_running_info()
+    return Evidence(clients=[_client(consumer.consumer_running_info(), consumer.consumer_group, HERE)])
+
+
+def _client(info: ConsumerRunningInfo, group: str, file: str) -> ClientState:
     queues = tuple(
         ProcessQueueState(
             queue.topic,
@@ -160,14 +202,13 @@ def of_consumer(consumer: DefaultMQPushConsumer) -> Evidence:
         )
         for topic, status in info.status_table.items()
     )
-    client = ClientState(
-        HERE,
+    return ClientState(
+        file,
         info.now,
         info.client_id,
-        consumer.consumer_group,
+        group,
         tuple(info.properties.items()),
         tuple((each.topic, each.sub_string) for each in info.subscription_set),
         queues,
         rates,
     )
-    return Evidence(clients=[client])

@@ -1,4 +1,4 @@
-"""``pyengine serve``: a broker for the clients of other processes, until it is told to end."""
+"""``pyengine serve activemq``: a broker for the clients of other processes, until it is told to end."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def users_of(texts: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def activemq(
+def serve(
     configuration: Path | None,
     listen: list[str],
     data: Path | None,

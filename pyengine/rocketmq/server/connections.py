@@ -1,0 +1,451 @@
+"""The connections that clients make: one thread reads them all (NettyRemotingServer)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Protocol
+
+from pyengine._engine.wire.remoting import (
+    MAX_FRAME_SIZE,
+    ONE_WAY,
+    RESPONSE,
+    RemotingCommand,
+    RemotingReader,
+    write_command,
+)
+from pyengine.clock import Clock, Timer
+from pyengine.errors import (
+    InvalidSourceError,
+    MQBrokerError,
+    MQClientError,
+    ProtocolError,
+    PyengineError,
+    RemotingError,
+    RemotingTimeoutError,
+)
+from pyengine.rocketmq.remoting.channel import VERSION
+from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
+from pyengine.visible import logger
+
+log = logger("pyengine.rocketmq.remoting")
+
+IDLE_TIMEOUT = 120  # seconds without a byte after which a connection is closed (serverChannelMaxIdleTimeSeconds)
+MAX_CONNECTIONS = 10_000
+MAX_UNSENT = 64 * 1024 * 1024  # bytes that a connection may have waiting for its reader
+RECEIVED_AT_ONCE = 256 * 1024
+BACKLOG = 1024
+TICK = 1.0  # seconds between looks at idle connections
+
+Action = Callable[[], None]
+Answered = Callable[[RemotingCommand | RemotingError], None]
+
+
+def answer(
+    request: RemotingCommand,
+    code: int = 0,
+    remark: str | None = None,
+    fields: dict[str, str] | None = None,
+    body: bytes | None = None,
+) -> RemotingCommand:
+    """The answer to a request. fields: None where the real one makes no header."""
+    return RemotingCommand(
+        code, language="PYTHON", version=VERSION, opaque=request.opaque, flag=RESPONSE, remark=remark,
+        ext_fields=fields, body=body,
+    )  # fmt: skip
+
+
+def refusal(request: RemotingCommand, error: PyengineError, fields: dict[str, str] | None = None) -> RemotingCommand:
+    """The answer that says why a request was not done."""
+    if isinstance(error, MQBrokerError):
+        return answer(request, error.code, error.problem, fields)
+    code = error.code if isinstance(error, MQClientError) and error.code > 0 else SYSTEM_ERROR
+    return answer(request, code, str(error), fields)
+
+
+class Service(Protocol):
+    """What the connections of one listening address talk to."""
+
+    def requested(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
+        """The answer; None if it comes later, or never. A PyengineError that it raises is answered as a refusal."""
+
+    def closed(self, connection: Connection) -> None:
+        """The connection is gone."""
+
+
+class Connection:
+    """A client's connection. Every method is safe from any thread.
+
+    remote_address: ``ip:port`` of the client. local_host: the address of this end that the client has connected to.
+    """
+
+    def __init__(self, server: RemotingServer, accepted: socket.socket, service: Service) -> None:
+        self.socket = accepted
+        self.service = service
+        self.remote_address = address_text(accepted.getpeername())
+        self.local_host: str = accepted.getsockname()[0]
+        self.reader = RemotingReader(server.max_frame_size)
+        self.last_read = time.monotonic()
+        self.is_open = True
+        self._server = server
+        self._lock = threading.Lock()
+        self._unsent: deque[memoryview] = deque()
+        self._unsent_bytes = 0
+        self._opaque = count(1)
+        self._waiting: dict[int, tuple[Answered, Timer]] = {}
+
+    def send(self, command: RemotingCommand) -> None:
+        """Write a command: now as much as the client takes, the rest when it takes more. Nothing once it is gone."""
+        frame = write_command(command)
+        with self._lock:
+            if not self.is_open:
+                return
+            sent = 0
+            if not self._unsent:
+                try:
+                    sent = self.socket.send(frame)
+                except BlockingIOError:
+                    pass
+                except OSError as error:
+                    self._server.drop_later(self, f"broke: {error}")
+                    return
+                if sent == len(frame):
+                    return
+            self._unsent.append(memoryview(frame)[sent:])
+            self._unsent_bytes += len(frame) - sent
+            too_much = self._unsent_bytes > MAX_UNSENT
+        if too_much:
+            self._server.drop_later(self, f"reads too slowly: {MAX_UNSENT} bytes wait for it")
+        else:
+            self._server.write_later(self)
+
+    def flush(self) -> bool:
+        """Write what waits; True when nothing does any more. OSError where the connection broke."""
+        with self._lock:
+            while self._unsent:
+                piece = self._unsent[0]
+                try:
+                    sent = self.socket.send(piece)
+                except BlockingIOError:
+                    return False
+                self._unsent_bytes -= sent
+                if sent < len(piece):
+                    self._unsent[0] = piece[sent:]
+                    return False
+                self._unsent.popleft()
+            return True
+
+    def request(
+        self,
+        code: int,
+        fields: dict[str, str] | None,
+        body: bytes | None = None,
+        timeout: int = 10_000,
+        answered: Answered | None = None,
+    ) -> None:
+        """Ask the client for something; one way without ``answered``, which is called once, on any thread, with the
+        answer or why there is none. timeout: ms.
+        """
+        command = RemotingCommand(
+            code, language="PYTHON", version=VERSION, opaque=next(self._opaque), flag=0 if answered else ONE_WAY,
+            ext_fields=fields, body=body,
+        )  # fmt: skip
+        if answered is not None:
+            clock = self._server.clock
+            timer = clock.call_at(clock.now() + timeout, lambda: self._expired(command.opaque, timeout))
+            with self._lock:
+                if self.is_open:
+                    self._waiting[command.opaque] = answered, timer
+                    answered = None
+            if answered is not None:
+                timer.cancel()
+                answered(RemotingError(self.remote_address, f"the connection to {self.remote_address} is closed"))
+                return
+        self.send(command)
+
+    def answered(self, command: RemotingCommand) -> None:
+        """An answer of the client has arrived."""
+        with self._lock:
+            found = self._waiting.pop(command.opaque, None)
+        if found is None:
+            log.warning("receive response, but not matched any request, %s, %r", self.remote_address, command)
+            return
+        found[1].cancel()
+        found[0](command)
+
+    def _expired(self, opaque: int, timeout: int) -> None:
+        with self._lock:
+            found = self._waiting.pop(opaque, None)
+        if found is not None:
+            problem = f"wait response on the channel <{self.remote_address}> timeout, {timeout}ms"
+            found[0](RemotingTimeoutError(self.remote_address, problem))
+
+    def close(self) -> None:
+        """End it, soon, on the server's thread."""
+        self._server.drop_later(self, "is closed")
+
+    def mark_closed(self) -> list[Answered]:
+        """Take nothing more; who waits for an answer of the client."""
+        with self._lock:
+            self.is_open = False
+            left = list(self._waiting.values())
+            self._waiting.clear()
+            self._unsent.clear()
+        for _, timer in left:
+            timer.cancel()
+        return [answered for answered, _ in left]
+
+
+class RemotingServer:
+    """Listening addresses and the connections to them. :meth:`run` serves until :meth:`stop`, in the thread that calls
+    it: requests are processed there, one after the other; what takes longer is answered later.
+
+    clock: of the time that a client has for an answer. after: called there when requests were processed.
+    max_frame_size, max_connections, idle_timeout (seconds): limits; a peer beyond them is disconnected.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        after: Action | None = None,
+        max_frame_size: int = MAX_FRAME_SIZE,
+        max_connections: int = MAX_CONNECTIONS,
+        idle_timeout: float = IDLE_TIMEOUT,
+    ) -> None:
+        self.clock = clock
+        self.max_frame_size = max_frame_size
+        self._after = after
+        self._max_connections = max_connections
+        self._idle_timeout = idle_timeout
+        self._selector = selectors.DefaultSelector()
+        self._connections: set[Connection] = set()
+        self._listeners: list[socket.socket] = []
+        self._asked: deque[Action] = deque()
+        self._stopped = False
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
+        self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return len(self._connections)
+
+    def listen(self, listener: socket.socket, service: Service) -> None:
+        """Serve what connects to a listening socket; before :meth:`run`."""
+        listener.setblocking(False)
+        self._listeners.append(listener)
+        self._selector.register(listener, selectors.EVENT_READ, service)
+
+    def run(self) -> None:
+        """Serve until :meth:`stop`; then every connection and listening socket is closed."""
+        idle_at = time.monotonic() + TICK
+        try:
+            while not self._stopped:
+                for key, events in self._selector.select(max(0.0, idle_at - time.monotonic())):
+                    self._ready(key, events)
+                while self._asked:
+                    self._asked.popleft()()
+                if self._after is not None:
+                    self._after()
+                if time.monotonic() >= idle_at:
+                    idle_at = time.monotonic() + TICK
+                    self._drop_idle()
+        finally:
+            self.close()
+
+    def stop(self) -> None:
+        """End :meth:`run`, from any thread or a signal handler."""
+        self._stopped = True
+        self._wake()
+
+    def close(self) -> None:
+        """Close everything; harmless the second time."""
+        self._stopped = True
+        for connection in list(self._connections):
+            self._drop(connection, "the server stops")
+        for listener in self._listeners:
+            listener.close()
+        self._selector.close()
+        self._wake_reader.close()
+        self._wake_writer.close()
+
+    def call(self, action: Action) -> None:
+        """Run something on the server's thread."""
+        self._asked.append(action)
+        self._wake()
+
+    def write_later(self, connection: Connection) -> None:
+        """What waits is written when the client takes it."""
+        self.call(lambda: self._want_write(connection))
+
+    def drop_later(self, connection: Connection, why: str) -> None:
+        """End a connection."""
+        self.call(lambda: self._drop(connection, why))
+
+    def _wake(self) -> None:
+        try:
+            self._wake_writer.send(b"\0")
+        except BlockingIOError:
+            pass  # it is awake
+        except OSError:
+            log.debug("the server has stopped")
+
+    def _ready(self, key: selectors.SelectorKey, events: int) -> None:
+        if key.data is None:
+            while True:
+                try:
+                    if not self._wake_reader.recv(4096):
+                        return
+                except BlockingIOError:
+                    return
+        if isinstance(key.data, Connection):
+            if not key.data.is_open:
+                return
+            if events & selectors.EVENT_WRITE:
+                self._write(key.data)
+            if events & selectors.EVENT_READ and key.data.is_open:
+                self._read(key.data)
+        else:
+            assert isinstance(key.fileobj, socket.socket)
+            self._accept(key.fileobj, key.data)
+
+    def _accept(self, listener: socket.socket, service: Service) -> None:
+        try:
+            accepted, _ = listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:  # out of descriptors, or the client is gone already
+            log.warning("a connection cannot be accepted: %s", error)
+            return
+        try:
+            if len(self._connections) >= self._max_connections:
+                log.warning("a connection too many is closed: there are %d", len(self._connections))
+                accepted.close()
+                return
+            accepted.setblocking(False)
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(self, accepted, service)
+        except OSError as error:
+            log.info("a client went while it was accepted: %s", error)
+            accepted.close()
+            return
+        self._connections.add(connection)
+        self._selector.register(accepted, selectors.EVENT_READ, connection)
+        log.debug("NETTY SERVER PIPELINE: channelActive, the channel[%s]", connection.remote_address)
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            data = connection.socket.recv(RECEIVED_AT_ONCE)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._drop(connection, f"broke: {error}")
+            return
+        if not data:
+            self._drop(connection, "was closed by the client")
+            return
+        connection.last_read = time.monotonic()
+        connection.reader.feed(data)
+        try:
+            for command in connection.reader:
+                if command.is_response:
+                    connection.answered(command)
+                else:
+                    self._process(connection, command)
+                if not connection.is_open:
+                    return
+        except ProtocolError as error:
+            log.warning("what %s sends is not the remoting protocol: %s", connection.remote_address, error)
+            self._drop(connection, "does not speak the protocol")
+
+    def _process(self, connection: Connection, request: RemotingCommand) -> None:
+        found: RemotingCommand | None
+        try:
+            found = connection.service.requested(connection, request)
+        except PyengineError as error:
+            found = refusal(request, error)
+        except Exception as error:
+            log.exception("process request exception, %s, %r", connection.remote_address, request)
+            found = answer(request, SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+        if found is not None:
+            reply(connection, request, found)
+
+    def _want_write(self, connection: Connection) -> None:
+        if connection.is_open:
+            self._selector.modify(connection.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, connection)
+
+    def _write(self, connection: Connection) -> None:
+        try:
+            done = connection.flush()
+        except OSError as error:
+            self._drop(connection, f"broke: {error}")
+            return
+        if done:
+            self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
+
+    def _drop(self, connection: Connection, why: str) -> None:
+        if not connection.is_open:
+            return
+        left = connection.mark_closed()
+        self._connections.discard(connection)
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        log.info("closeChannel: the channel[%s] %s", connection.remote_address, why)
+        try:
+            connection.service.closed(connection)
+        except PyengineError as error:
+            log.info("channel[%s]: %s", connection.remote_address, error)
+        for answered in left:
+            answered(RemotingError(connection.remote_address, f"the channel[{connection.remote_address}] {why}"))
+
+    def _drop_idle(self) -> None:
+        oldest = time.monotonic() - self._idle_timeout
+        for connection in [each for each in self._connections if each.last_read < oldest]:
+            self._drop(connection, f"was idle for {self._idle_timeout} s")
+
+
+def reply(connection: Connection, request: RemotingCommand, found: RemotingCommand) -> None:
+    """Send an answer, unless its request wants none."""
+    if request.is_one_way:
+        return
+    found.opaque = request.opaque
+    try:
+        connection.send(found)
+    except ProtocolError as error:
+        log.error("an answer to %s cannot be written: %s", connection.remote_address, error)
+        connection.send(answer(request, SYSTEM_ERROR, str(error)))
+
+
+def address_text(place: Sequence[object]) -> str:
+    """A socket's address as Java prints it."""
+    host, port = str(place[0]), place[1]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens; port 0: any free one. Raises InvalidSourceError where it cannot be had."""
+    made = None
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        if os.name == "posix":  # elsewhere it lets two programs have one port
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(place)
+        made.listen(BACKLOG)
+    except OSError as error:
+        if made is not None:
+            made.close()
+        hint = "another program has it: give another port" if error.errno == errno.EADDRINUSE else ""
+        problem = f"cannot be listened at: {error.strerror or error}"
+        raise InvalidSourceError(f"{host}:{port}", problem, hint) from error
+    return made
