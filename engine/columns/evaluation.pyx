@@ -66,7 +66,7 @@ cdef class Evaluation:
                 raise MissingColumnError(name, columns.offered)
         self.plan = self.find_plan(matching)
         self.known = self.plan.known_tables
-        self.allocate()
+        self.divide_memory()
 
     def __dealloc__(self):
         cdef int i
@@ -102,7 +102,7 @@ cdef class Evaluation:
                 self.program.truth_plan = plan
         return plan
 
-    cdef int allocate(self) except -1:
+    cdef int divide_memory(self) except -1:
         """One block: registers, columns, values, tables, prefixes and their words, reals."""
         cdef int slot, texts = 0, i
         cdef size_t vectors = 0

@@ -1,7 +1,7 @@
 """memory: where the rooms of the core take the memory of their own arrays, which libc's ``free`` gives back.
 
 ``allocate``, ``allocate_zeros``, ``resize`` and ``resize_zeros`` raise MemoryError; of what they are given nothing has
-changed then. ``try_allocate``, ``try_allocate_zeros`` and ``try_resize`` return NULL, for where the interpreter's lock is not held.
+changed then. ``try_allocate``, ``try_allocate_zeros`` and ``try_resize`` return NULL then, for callers without the GIL.
 None returns NULL for a size of 0. ``fail_allocations`` of memory.pyx lets the k-th allocation fail, for tests.
 """
 

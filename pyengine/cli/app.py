@@ -67,12 +67,6 @@ class Tool(StrEnum):
     py_spy = "py-spy"
 
 
-class Served(StrEnum):
-    """Brokers that other processes can use."""
-
-    activemq = "activemq"
-
-
 class Lang(StrEnum):
     """Languages of pages and findings."""
 

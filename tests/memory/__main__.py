@@ -78,7 +78,7 @@ def main() -> None:
     # Classes that have one case in common are tried together.
     for case in asked.cases or {made: name for name, made in reversed(CASES.items())}.values():
         start = time.process_time()
-        names = max(200, (QUICK if asked.quick else asked.names) // CASES[case].dear)
+        names = max(200, QUICK // CASES[case].dear) if asked.quick else asked.names
         limit = 20_000 + QUICK_LIMIT * names + CASES[case].slack if asked.quick else asked.limit
         try:
             left = left_by(case, names, limit, caches)

@@ -50,8 +50,8 @@ def public_classes() -> dict[str, type]:
 class Case:
     """One object through which names go.
 
-    dear: one in so many of the names asked for is tried. slack: bytes of what it keeps of the last names, up to a
-    limit that is reached before or after the first look.
+    Both are for ``--quick`` alone. dear: one in so many of the names is tried. slack: bytes of what it keeps of the
+    last names, up to a limit that is reached before or after the first look.
     """
 
     dear = 1

@@ -18,8 +18,7 @@ cdef class Delivery:
 
 
 cdef class Queue(Inspection):
-    cdef tuple closing                                           # (consumer, messages to ask about again) of a ``close``
-                                                                 # that ended before it handed out; None
+    cdef tuple closing           # of a ``close`` that ended before it dispatched: (consumer, messages to ask again)
     cdef list take_out(self, int64_t now)
     cdef list empty_out(self, int64_t now)                       # the same, at the end of an event
     cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,

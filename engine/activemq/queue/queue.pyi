@@ -25,6 +25,7 @@ class Delivery:
     group_first: bool
     def __init__(self, consumer: int, message: int | None, body: Any, redeliveries: int, group_first: bool) -> None: ...
 
+@disjoint_base
 class Queue(Inspection):
     def add_consumer(
         self,

@@ -166,7 +166,7 @@ cdef class Queue(Inspection):
         cdef int64_t reported = -1 if last_delivered is None else last_delivered
         cdef int32_t slot = self.slot_of(consumer), message, mark = -1, first
         cdef bint counting = False, ahead
-        cdef list unacknowledged = [], kept = [], counted = []
+        cdef list unacknowledged = [], kept = [], redelivered = []
         cdef object place = slot
         if last_delivered is not None:
             # An acknowledged message is ignored, and its handle may be stale.
@@ -180,12 +180,12 @@ cdef class Queue(Inspection):
             if self.pending.at[message].whereabouts != REMOVED:
                 kept.append(message)
                 if lost or counting:
-                    counted.append(message)
+                    redelivered.append(message)
                 if message == mark:
                     counting = False
             message = self.pending.at[message].next
         if self.consumers.changing & BY_REDELIVERY:
-            recounted.extend(reversed(counted))
+            recounted.extend(reversed(redelivered))
         self.pending.settle()
         # A list that becomes shorter may move, so that the browser goes before anything has changed.
         if self.consumers.at[slot].browser and place in self.browsers:
@@ -206,7 +206,7 @@ cdef class Queue(Inspection):
                 self.pending.discard(message)
             else:
                 self.in_flight -= 1
-        for number in counted:
+        for number in redelivered:
             self.count_redelivery(number)
         ahead = False
         if self.strict_order_dispatch and self.consumers.size == 0 and kept and self.pending.redelivered \

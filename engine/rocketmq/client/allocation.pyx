@@ -132,7 +132,8 @@ cdef class Hasher:
         if heads.shape[0]:
             self.heads = &heads[0]
         for blocks in range(1, BATCHED_BLOCKS + 1):
-            self.texts[blocks] = <unsigned char*>allocate_zeros(PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
+            self.texts[blocks] = <unsigned char*>allocate_zeros(
+                PYENGINE_MD5_LANES * 64 * blocks + PYENGINE_MD5_SLACK, 1)
 
     def __dealloc__(self):
         for blocks in range(1, BATCHED_BLOCKS + 1):
