@@ -14,7 +14,8 @@ from pyengine._engine.selector.leaf_compiler cimport lay_leaves
 from pyengine._engine.selector.like cimport compile_pattern
 from pyengine._engine.selector.program cimport (
     BOOLEAN_CAST, BOTH, CALL, CONSTANT, CONTAINS_TEXT, DOCUMENT, EITHER, ENDS_WITH_TEXT, EQUAL_TO, GREATER_OR_EQUAL,
-    GREATER_THAN, LESS_OR_EQUAL, LESS_THAN, LIKE_MATCH, MEMBER, MINUS, NEGATION, NULL_TEST, SLOT, SUM, Node, Program,
+    GREATER_THAN, LESS_OR_EQUAL, LESS_THAN, LIKE_MATCH, MEMBER, MINUS, NEGATION, NULL_TEST, SLOT, SUM,
+    Leaf, Node, Program,
 )
 from pyengine._engine.java.strings cimport Needle, count_units, make_needle, utf8_of
 from pyengine._engine.selector.ast cimport (
@@ -292,6 +293,20 @@ cdef class Lowering:
                     fresh_header(program.headers[i], &program.defaults[i])
         return 0
 
+    cdef int fit(self) except -1:
+        """Give back the room that nothing has grown into: a large set has a program for each subscription."""
+        cdef Program program = self.program
+        cdef void* fitting = realloc(program.nodes, max(1, program.size) * sizeof(Node))
+        if fitting is not NULL:
+            program.nodes = <Node*>fitting
+        fitting = realloc(program.children, max(1, self.child_count) * sizeof(int32_t))
+        if fitting is not NULL:
+            program.children = <int32_t*>fitting
+        fitting = realloc(program.leaves, max(1, program.leaf_count) * sizeof(Leaf))
+        if fitting is not NULL:
+            program.leaves = <Leaf*>fitting
+        return 0
+
 
 cdef Program compile_tree(Tree tree):
     cdef Lowering lowering = Lowering()
@@ -308,4 +323,5 @@ cdef Program compile_tree(Tree tree):
     program.needs_gil = program.nodes[program.root].needs_gil
     lowering.finish()
     lay_leaves(program)
+    lowering.fit()
     return program
