@@ -136,6 +136,7 @@ cdef Annex annex_of(Segment model, int room):
     segment.shares = True
     segment.errors_count = model.errors_count
     segment.lines = (room + LINE - 1) // LINE
+    segment.hit_lines = segment.alive_lines = segment.lines
     segment.words = (segment.lines + 7) // 8
     segment.entries = []
     segment.subscriptions = <PyObject**> allocate_sparse_zeros((room + 1) * sizeof(PyObject*))

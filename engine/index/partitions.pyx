@@ -1,12 +1,15 @@
 # cython: freethreading_compatible=True
 """See partitions.pxd."""
 
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
-from libc.string cimport memchr
+from libc.math cimport ceil
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memchr, memcpy
 
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 from pyengine._engine.selector.program cimport Leaf
 from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key
+from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key, zeros
+from pyengine._engine.java.value cimport order_key
 
 import numpy
 
@@ -22,9 +25,21 @@ cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogi
     return leaf.constant.length <= 8 and memchr(bytes, 0, length) == NULL
 
 
+cdef bint holds_no_integer(const Leaf* leaf) noexcept nogil:
+    """Whether the doubles of an interval, of which there are some, have no integer up to EXACT between them."""
+    cdef uint64_t bits = <uint64_t> leaf.real_low ^ (<uint64_t> (leaf.real_low >> 63) >> 1)
+    cdef double least
+    memcpy(&least, &bits, sizeof(double))
+    if leaf.real_low > leaf.real_high or not -<double> EXACT <= least:
+        return False
+    return least > EXACT or order_key(<double> <int64_t> ceil(least)) > leaf.real_high
+
+
 cdef bint one_interval(const Leaf* leaf) noexcept nogil:
     cdef int64_t low = max(leaf.low, -EXACT), high = min(leaf.high, EXACT)
-    return low <= high and (
+    if low > high:
+        return holds_no_integer(leaf)
+    return (
         leaf.real_low <= order_key(<double> low) and order_key(<double> high) <= leaf.real_high
         and (low == -EXACT or order_key(<double> (low - 1)) < leaf.real_low)
         and (high == EXACT or leaf.real_high < order_key(<double> (high + 1))))

@@ -11,7 +11,10 @@ one of them does. A branch is asked as if it were alone: what leaves it to the n
 
 from libc.stdint cimport int32_t
 
-from pyengine._engine.selector.program cimport REJECT, Leaf, Program
+from pyengine._engine.java.value cimport BOOLEAN, EXACT_TYPES, IS_EQUAL
+from pyengine._engine.selector.program cimport (
+    ABSENT, BY_RULE, FLAG, NO_RELATION, NUMBER, PREFIX, REJECT, TEXT, TEXTS, Leaf, Program,
+)
 
 
 cdef enum Possible:       # a set of Truth, as bits
@@ -41,6 +44,17 @@ cdef int find_requirements(
 ) noexcept nogil
 # What follows from the truths a leaf may have, in a branch that ends at ``stop``.
 cdef int verdict_of(const Leaf* leaf, int stop, int possible, bint errors_count) noexcept nogil
+
+
+cdef inline bint is_boolean_rule(const Leaf* leaf) noexcept nogil:
+    """Whether it compares with TRUE or FALSE, and so has one truth for all numbers and one for all texts."""
+    return leaf.kind == BY_RULE and leaf.constant.type == BOOLEAN and leaf.relation == IS_EQUAL and (
+        leaf.second_relation == NO_RELATION and leaf.rules == EXACT_TYPES)
+
+
+cdef inline bint is_indexable(const Leaf* leaf) noexcept nogil:
+    """Whether bits by bucket can say something of it."""
+    return leaf.kind in (NUMBER, TEXT, TEXTS, PREFIX, ABSENT, FLAG) or is_boolean_rule(leaf)
 
 
 cdef inline bint rejects(const Leaf* leaf, int stop, int truth) noexcept nogil:

@@ -35,6 +35,9 @@ cdef class Snapshot:
     cdef int tail_count
     cdef int most_tables
     cdef int most_lines
+    cdef int most_columns        # of the Postings, and the same
+    cdef int most_posted
+    cdef int most_patterns
     cdef int widest
     cdef bint needs_gil
     cdef bint errors_count

@@ -1,7 +1,7 @@
 """See search.pxd."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
@@ -22,14 +22,20 @@ cdef enum:
     WIDEST_DIGIT = 11        # bits
 
 
+cdef inline void set_first(uint64_t* bits, int count) noexcept nogil:
+    memset(bits, 0xFF, (count >> 6) * sizeof(uint64_t))
+    if count & 63:
+        bits[count >> 6] = (<uint64_t> 1 << (count & 63)) - 1
+
+
 cdef class Living:
     def __cinit__(self, Segment segment not None):
         self.segment = segment
-        self.bits = <uint64_t*> allocate_zeros(segment.lines * 8 + 1, sizeof(uint64_t))
+        self.bits = <uint64_t*> allocate_zeros(segment.alive_lines * 8 + 1, sizeof(uint64_t))
         self.count = segment.members
-        memset(self.bits, 0xFF, (segment.size >> 6) * sizeof(uint64_t))
-        if segment.size & 63:
-            self.bits[segment.size >> 6] = (<uint64_t> 1 << (segment.size & 63)) - 1
+        set_first(self.bits, segment.size)
+        if segment.posted is not None:
+            set_first(self.bits + segment.lines * 8, segment.posted.count)
 
     def __dealloc__(self):
         free(self.bits)
@@ -39,7 +45,7 @@ cdef class Living:
         if not self.seen:
             return self
         copy = Living.__new__(Living, self.segment)
-        memcpy(copy.bits, self.bits, self.segment.lines * 8 * sizeof(uint64_t))
+        memcpy(copy.bits, self.bits, self.segment.alive_lines * 8 * sizeof(uint64_t))
         copy.count = self.count
         return copy
 
@@ -136,6 +142,12 @@ cdef class Search:
         self.found.wanted = <uint64_t*> allocate_zeros(snapshot.most_lines + 1, 8 * sizeof(uint64_t))
         self.found.wanted_words = <uint64_t*> allocate_zeros(snapshot.most_lines // 8 + 1, sizeof(uint64_t))
         self.found.lines = <Line*> allocate((snapshot.most_lines + 1) * sizeof(Line))
+        self.found.searched.codes = <uint32_t*> allocate_zeros(snapshot.most_columns + 1, sizeof(uint32_t))
+        self.found.searched.candidates = <uint64_t*> allocate_zeros(snapshot.most_posted // 64 + 1, sizeof(uint64_t))
+        self.found.searched.chosen = <int32_t*> allocate((snapshot.most_posted + 1) * sizeof(int32_t))
+        self.found.searched.matched.bits = <uint64_t*> allocate_zeros(snapshot.most_patterns // 64 + 1, sizeof(uint64_t))
+        self.found.searched.matched.tried = <uint64_t*> allocate_zeros(snapshot.most_patterns // 64 + 1, sizeof(uint64_t))
+        self.found.searched.matched.ids = <int32_t*> allocate((snapshot.most_patterns + 1) * sizeof(int32_t))
         self.make_room(snapshot, 1)
 
     def __dealloc__(self):
@@ -149,6 +161,12 @@ cdef class Search:
         free(self.found.wanted)
         free(self.found.wanted_words)
         free(self.found.lines)
+        free(self.found.searched.codes)
+        free(self.found.searched.candidates)
+        free(self.found.searched.chosen)
+        free(self.found.searched.matched.bits)
+        free(self.found.searched.matched.tried)
+        free(self.found.searched.matched.ids)
 
     cdef void leave_room(self) noexcept:
         free(self.placed)
@@ -287,4 +305,7 @@ cdef list alive_of(Living one):
             it = one.segment.entries[place]
             if it.places[0] == place:
                 alive.append(it)
+    for place in range(one.segment.posted.count if one.segment.posted is not None else 0):
+        if one.bits[8 * one.segment.lines + (place >> 6)] >> (place & 63) & 1:
+            alive.append(one.segment.posted.subscriptions[place])
     return alive

@@ -10,9 +10,12 @@ the entry on this slot is surely missed; and a bit ``open``: whether it is met d
 lies. An entry that passed everywhere, is open nowhere, and has requirements only (``whole``) matches; where it is open
 its intervals are asked, or the program.
 
+Subscriptions that such bits would serve badly are not entries: ``posted`` lists them by value (postings.pxd). Their
+places follow those of the entries, from the next whole line on.
+
 Invariants: passed bits of entries that ask nothing of a slot are set; ``lively`` bit w of a bucket: word w has a bit
 passed; all texts outlive the segment in ``scratch`` or the programs; ``in_order``: place p is the p-th Subscription by
-number.
+number, and nothing is posted.
 """
 
 from cython cimport final
@@ -21,6 +24,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from pyengine._engine.index.message_view cimport Event, Reading
 from pyengine._engine.index.constants cimport Point
+from pyengine._engine.index.postings cimport Postings, Searched
 from pyengine._engine.selector.program cimport Program
 from pyengine._engine.matching.selector cimport Selector
 from pyengine._engine.java.value cimport Scratch
@@ -81,6 +85,7 @@ cdef struct Found:               # what matched
     uint64_t* wanted             # a bit for each entry that is to be looked at, then that matches; 0 between two
     uint64_t* wanted_words       # a bit for each word that has one
     Line* lines                  # those that are to be looked at
+    Searched searched
 
 
 cdef enum:
@@ -158,6 +163,9 @@ cdef class Segment:
     cdef readonly int size       # entries
     cdef int members             # Subscriptions
     cdef int lines
+    cdef int hit_lines           # of a bit for each hit
+    cdef int alive_lines         # of a bit for each place: those of entries, then those of ``posted``
+    cdef Postings posted         # None: nothing is listed by value
     cdef int words               # of a bit for each word of the lines
     cdef bint is_small           # its lines are all looked at, and no entry has an access point
     cdef bint in_order
@@ -207,6 +215,9 @@ cdef class Segment:
     # The same, before what is marked and what are hits become numbers.
     cdef void keep_matches(
         self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil
+    # What the posting lists make of it; ``alive`` from their first place on.
+    cdef void match_posted(self, Event event, const uint64_t* alive, Found* found) noexcept nogil
+    cdef void ask_posted(self, Event event, int place, Found* found) noexcept nogil
     # Entries from ``first`` to before ``last`` that are to be asked one by one; False if they are too many.
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil
     cdef void ask_picked(self, Event event, const Look* look, Found* found) noexcept nogil

@@ -16,6 +16,8 @@ from pyengine._engine.index.bitsets cimport (
     pyengine_spread,
 )
 from pyengine._engine.index.constants cimport Point, reading_of, seek
+from pyengine._engine.index.postings cimport Searched
+from pyengine._engine.index.residual cimport MATCHES, PROGRAM
 from pyengine._engine.java.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
 
 import numpy
@@ -26,6 +28,9 @@ cdef enum:
     ROWS_A_WORD = 12         # rows of a line that take as long to look at as what a word of entries requires
     FEW_OF_A_WORD = 12       # entries of it that are asked one by one then
     FIRST_ROWS = 8           # of a line, fetched early where nothing was left of the line before
+    FEW_LINES = 4            # of hits that are gathered without a look at ``marked``
+    AT_ONCE = 64             # hits that are kept together
+    AHEAD = 8                # candidates whose steps are fetched before they are taken
     SHORT = 64               # entries of one access point that are first asked what they require
 
 
@@ -199,9 +204,12 @@ cdef class Segment:
     cdef void match(
             self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
         cdef int64_t first = found.size
-        # An OR has several entries and is found once; of an annex it may not be known yet whether it has one.
-        found.at_once = found.any_order and not self.shares and self.size == self.members
-        self.keep_matches(event, placed, alive, ranges, found)
+        # An OR has several entries or postings and is found once; of an annex it is not known yet whether it has one.
+        found.at_once = found.any_order and not self.shares and self.posted is None and self.size == self.members
+        if self.size:
+            self.keep_matches(event, placed, alive, ranges, found)
+        if self.posted is not None:
+            self.match_posted(event, alive + 8 * <int64_t> self.lines, found)
         if found.mark_count:
             self.gather(found)
         self.number_hits(found, first)
@@ -271,6 +279,56 @@ cdef class Segment:
         for number in range(range_count):
             place = ranges[2 * number]
             memset(found.wanted + (place >> 6), 0, ((ranges[2 * number + 1] + 63 >> 6) - (place >> 6)) << 3)
+
+    cdef void match_posted(self, Event event, const uint64_t* alive, Found* found) noexcept nogil:
+        cdef Searched* searched = &found.searched
+        cdef int32_t[AT_ONCE] hits
+        cdef int place, outcome, index, count = 0
+        cdef const int64_t* first_steps = self.posted.first_steps
+        if event.has_objects:
+            for place in range(self.posted.count):
+                if alive[place >> 6] >> (place & 63) & 1:
+                    self.ask_posted(event, place, found)
+            return
+        found.mark_count += self.posted.find(
+            event, alive, searched, found.marks, found.marked, self.keys_of(found))
+        for index in range(min(searched.count, <int> AHEAD)):
+            pyengine_prefetch(self.posted.steps + first_steps[searched.chosen[index]])
+        for index in range(searched.count):
+            if index + AHEAD < searched.count:
+                pyengine_prefetch(self.posted.steps + first_steps[searched.chosen[index + AHEAD]])
+            place = searched.chosen[index]
+            outcome = self.posted.try_place(place, searched)
+            if outcome == MATCHES:
+                hits[count] = self.posted.hits[place]
+                count += 1
+                if count == AT_ONCE:
+                    self.keep(hits, count, found)
+                    count = 0
+            elif outcome == PROGRAM:
+                self.ask_posted(event, place, found)
+        for place in range(self.posted.scanned, self.posted.count):
+            if not alive[place >> 6] >> (place & 63) & 1:
+                continue
+            pyengine_prefetch(self.posted.steps + first_steps[place] + 64)
+            pyengine_prefetch(self.posted.steps + first_steps[place] + 68)
+            pyengine_prefetch(self.posted.steps + first_steps[place] + 72)
+            pyengine_prefetch(self.posted.steps + first_steps[place] + 76)
+            outcome = self.posted.try_place(place, searched)
+            if outcome == MATCHES:
+                hits[count] = self.posted.hits[place]
+                count += 1
+                if count == AT_ONCE:
+                    self.keep(hits, count, found)
+                    count = 0
+            elif outcome == PROGRAM:
+                self.ask_posted(event, place, found)
+        self.keep(hits, count, found)
+        self.posted.forget(searched)
+
+    cdef void ask_posted(self, Event event, int place, Found* found) noexcept nogil:
+        if wants(event, self.posted.members[place], self.errors_count, found):
+            self.keep(&self.posted.hits[place], 1, found)
 
     cdef bint pick(self, const uint64_t* alive, int first, int last, Look* look) noexcept nogil:
         cdef int place, count = look.picked_count
@@ -381,15 +439,15 @@ cdef class Segment:
         cdef int64_t first = found.size, index
         cdef int64_t* into
         if not reserve(found, found.mark_count + PYENGINE_BEHIND):
-            memset(found.marks, 0, self.lines * sizeof(uint64_t) * 8)
-            memset(found.marked, 0, self.lines * 8)
+            memset(found.marks, 0, self.hit_lines * sizeof(uint64_t) * 8)
+            memset(found.marked, 0, self.hit_lines * 8)
             found.mark_count = 0
             return
         into = found.numbers + first
-        if self.is_small:
-            into = pyengine_gather_few(found.marks, found.marked, self.lines, more, into)
+        if self.is_small and self.posted is None or self.hit_lines <= FEW_LINES:
+            into = pyengine_gather_few(found.marks, found.marked, self.hit_lines, more, into)
         else:
-            into = pyengine_gather(found.marks, found.marked, self.lines, more, into)
+            into = pyengine_gather(found.marks, found.marked, self.hit_lines, more, into)
         found.size = into - found.numbers
         found.mark_count = 0
         if not found.keyless:
@@ -546,7 +604,15 @@ cdef class Segment:
             assert <PyObject*> it.key == self.keys[self.order[index]]
             assert [place for place in it.places[:it.place_count] if place == index] == [index]
             assert not self.in_order or self.order[index] == index
-        assert len({id(it) for it in self.entries}) == self.members
+        assert len({id(it) for it in self.entries}) + (self.posted.count if self.posted else 0) == self.members
+        assert self.hit_lines == self.lines if self.shares else 512 * self.hit_lines >= self.members
+        for index in range(self.posted.count if self.posted is not None else 0):
+            it = self.posted.subscriptions[index]
+            number = self.posted.hits[index]
+            assert it.segment is self and it.number == self.numbers[number] and <PyObject*> it.key == self.keys[number]
+            assert it.place_count == 1 and it.places[0] == self.lines * LINE + index
+        if self.posted is not None:
+            self.posted._check()
         assert not self.is_small or self.loose == 0 and not self.shares
         for index in range(1, 0 if self.shares else self.members):
             assert self.numbers[index - 1] < self.numbers[index]

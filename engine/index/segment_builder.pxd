@@ -25,6 +25,7 @@ cdef struct Need:                # a requirement that is indexed
 cdef class Builder:              # one building of a segment
     cdef Segment segment
     cdef int32_t* requirements
+    cdef object numbers          # of the subscriptions, ascending
     cdef list owners             # the Subscription of each entry
     cdef int32_t* firsts         # the leaf at which the branch of each entry begins
     cdef int32_t* stops
@@ -40,6 +41,7 @@ cdef class Builder:              # one building of a segment
     cdef dict texts_of           # table -> points that are its texts
 
     cdef Segment build(self, list subscriptions, bint errors_count)
+    cdef int number_members(self, list subscriptions) except -1
     cdef int part(self, list subscriptions) except -1
     # find_branches, but one if an index can look at none of the requirements of some branch
     cdef int branches_of(self, Subscription it, int32_t* bounds) noexcept

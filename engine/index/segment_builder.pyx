@@ -11,7 +11,7 @@ from pyengine._engine.lowlevel.bits cimport count_bits
 from pyengine._engine.index.entry_order cimport clustered, positions_of
 from pyengine._engine.index.message_view cimport NUMERAL, WORD, Reading, point_of
 from pyengine._engine.index.constants cimport Point, point_kind, reading_of, seek
-from pyengine._engine.selector.program cimport ABSENT, NUMBER, PREFIX, TEXT, TEXTS, Leaf, leaf_truth
+from pyengine._engine.selector.program cimport NUMBER, PREFIX, TEXT, TEXTS, Leaf, leaf_truth
 from pyengine._engine.index.requirements cimport (
     MAY_BE_FALSE,
     MAY_BE_TRUE,
@@ -22,9 +22,12 @@ from pyengine._engine.index.requirements cimport (
     REFUSED,
     find_branches,
     find_requirements,
+    is_indexable,
     rejects,
     verdict_of,
 )
+from pyengine._engine.index.postings cimport Postings
+from pyengine._engine.index.postings_builder cimport PostingsBuilder
 from pyengine._engine.index.segment cimport (
     FIRST_TEXT,
     LINE,
@@ -96,9 +99,12 @@ cdef class Builder:
         segment.members = <int> len(subscriptions)
         segment.errors_count = errors_count
         for it in subscriptions:
+            segment.needs_gil |= it.program.needs_gil
+            segment.widest = max(segment.widest, <int> len(it.program.names))
             leaves = max(leaves, it.program.leaf_count)
         self.requirements = <int32_t*> allocate_sparse_zeros(leaves * sizeof(int32_t))
-        self.part(subscriptions)
+        lists = PostingsBuilder()
+        self.part((<PostingsBuilder> lists).take(subscriptions, errors_count))
         segment.size = <int> len(self.owners)
         segment.lines = (segment.size + LINE - 1) // LINE
         segment.words = (segment.lines + 7) // 8
@@ -106,14 +112,45 @@ cdef class Builder:
         segment.line_step = 8
         segment.whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         segment.is_small = segment.lines <= few_lines
-        for it in subscriptions:
-            segment.needs_gil |= it.program.needs_gil
-            segment.widest = max(segment.widest, <int> len(it.program.names))
         self.collect()
+        segment.posted = (<PostingsBuilder> lists).finish()
+        self.number_members(subscriptions)
         self.choose_order()
         self.cut_number_lines()
         self.fill()
         return segment
+
+    cdef int number_members(self, list subscriptions) except -1:
+        """The hits, in the order of addition; those of what is posted."""
+        cdef Segment segment = self.segment
+        cdef Postings posted = segment.posted
+        cdef Subscription it
+        cdef int64_t hit
+        cdef int place
+        numbers = numpy.array([(<Subscription> it).number for it in subscriptions], numpy.int64)
+        self.numbers = numpy.sort(numbers)
+        segment.hit_lines = (segment.members + LINE - 1) // LINE
+        segment.alive_lines = segment.lines
+        segment.consecutive = segment.members > 0 and (
+            self.numbers[segment.members - 1] - self.numbers[0] + 1 == segment.members)
+        segment.numbers = <int64_t*> allocate_sparse_zeros((segment.members + 1) * sizeof(int64_t))
+        segment.keys = <PyObject**> allocate_sparse_zeros((segment.members + 1) * sizeof(PyObject*))
+        if posted is None:
+            return 0
+        segment.alive_lines += (posted.count + LINE - 1) // LINE
+        posted.hits = <int32_t*> allocate_sparse_zeros((posted.count + 1) * sizeof(int32_t))
+        posted.members = <PyObject**> allocate_sparse_zeros((posted.count + 1) * sizeof(PyObject*))
+        cdef int64_t[::1] hits = numpy.searchsorted(
+            self.numbers, numpy.array([(<Subscription> it).number for it in posted.subscriptions], numpy.int64))
+        for place in range(posted.count):
+            it = posted.subscriptions[place]
+            hit = hits[place]
+            it.settle(segment, segment.lines * LINE + place)
+            posted.hits[place] = <int32_t> hit
+            posted.members[place] = <PyObject*> it
+            segment.numbers[hit] = it.number
+            segment.keys[hit] = <PyObject*> it.key
+        return 0
 
     cdef int part(self, list subscriptions) except -1:
         """The entries: an OR is one for each branch if every branch can be indexed."""
@@ -146,7 +183,7 @@ cdef class Builder:
         cdef int index
         for index in range(
                 find_requirements(it.program, first, stop, self.segment.errors_count, self.requirements, &whole)):
-            if it.program.leaves[self.requirements[index]].kind in (NUMBER, TEXT, TEXTS, PREFIX, ABSENT):
+            if is_indexable(&it.program.leaves[self.requirements[index]]):
                 return True
         return False
 
@@ -172,7 +209,7 @@ cdef class Builder:
             whole = whole and it.program.nodes[it.program.root].can_raise <= 1
         for index in range(count):
             leaf = &it.program.leaves[self.requirements[index]]
-            if leaf.kind not in (NUMBER, TEXT, TEXTS, PREFIX, ABSENT):
+            if not is_indexable(leaf):
                 whole = False
                 continue
             slot = it.slots[leaf.access.slot]
@@ -326,7 +363,7 @@ cdef class Builder:
         numbers = numpy.array([(<Subscription> it).number for it in self.owners], numpy.int64)
         if segment.is_small:
             order = numpy.argsort(numbers, kind="stable")
-            segment.in_order = size == segment.members
+            segment.in_order = size == segment.members and segment.posted is None
         else:
             positions = positions_of(size, askers, tables, upper, bounds)
             order = numpy.argsort(numpy.where(access < 0, 2**62, access), kind="stable")
@@ -340,14 +377,11 @@ cdef class Builder:
         cdef int64_t[::1] place_of = places
         segment.entries = [self.owners[number] for number in order.tolist()]
         segment.subscriptions = <PyObject**> allocate_sparse_zeros((size + 1) * sizeof(PyObject*))
-        segment.numbers = <int64_t*> allocate_sparse_zeros((size + 1) * sizeof(int64_t))
-        segment.keys = <PyObject**> allocate_sparse_zeros((size + 1) * sizeof(PyObject*))
         segment.order = <int32_t*> allocate_sparse_zeros((size + 1) * sizeof(int32_t))
         segment.required = segment.bits(128 * 8 * segment.lines)
-        cdef int64_t[::1] hit_of = numpy.unique(numbers, return_inverse=True)[1].astype(numpy.int64)
+        cdef int64_t[::1] hit_of = numpy.searchsorted(self.numbers, numbers)
         cdef uint64_t* whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         segment.loose = segment.size
-        segment.consecutive = size > 0 and numbers.max() - numbers.min() + 1 == segment.members
         place = 0
         for it in segment.entries:
             it.settle(segment, place)

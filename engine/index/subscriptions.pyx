@@ -394,7 +394,11 @@ cdef class Subscriptions:
             snapshot.segments[index] = <PyObject*> one.segment
             snapshot.alive[index] = one.bits
             snapshot.most_tables = max(snapshot.most_tables, one.segment.table_count)
-            snapshot.most_lines = max(snapshot.most_lines, one.segment.lines)
+            snapshot.most_lines = max(snapshot.most_lines, one.segment.lines, one.segment.hit_lines)
+            if one.segment.posted is not None:
+                snapshot.most_columns = max(snapshot.most_columns, one.segment.posted.column_count)
+                snapshot.most_posted = max(snapshot.most_posted, one.segment.posted.count)
+                snapshot.most_patterns = max(snapshot.most_patterns, one.segment.posted.pattern_count)
             snapshot.widest = max(snapshot.widest, one.segment.widest)
             snapshot.needs_gil |= one.segment.needs_gil
         for index in range(snapshot.tail_count):

@@ -7,7 +7,7 @@ from cpython.unicode cimport PyUnicode_AsUTF8String
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
-from pyengine._engine.lowlevel.memory cimport resize
+from pyengine._engine.lowlevel.memory cimport resize, try_resize
 from pyengine._engine.java.arithmetic cimport negate
 from pyengine._engine.message.header cimport fresh_header, header_code
 from pyengine._engine.selector.leaf_compiler cimport lay_leaves
@@ -296,13 +296,13 @@ cdef class Lowering:
     cdef int fit(self) except -1:
         """Give back the room that nothing has grown into: a large set has a program for each subscription."""
         cdef Program program = self.program
-        cdef void* fitting = realloc(program.nodes, max(1, program.size) * sizeof(Node))
+        cdef void* fitting = try_resize(program.nodes, max(1, program.size) * sizeof(Node))
         if fitting is not NULL:
             program.nodes = <Node*>fitting
-        fitting = realloc(program.children, max(1, self.child_count) * sizeof(int32_t))
+        fitting = try_resize(program.children, max(1, self.child_count) * sizeof(int32_t))
         if fitting is not NULL:
             program.children = <int32_t*>fitting
-        fitting = realloc(program.leaves, max(1, program.leaf_count) * sizeof(Leaf))
+        fitting = try_resize(program.leaves, max(1, program.leaf_count) * sizeof(Leaf))
         if fitting is not NULL:
             program.leaves = <Leaf*>fitting
         return 0

@@ -4,9 +4,10 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.memory cimport allocate_zeros
 from pyengine._engine.java.arithmetic cimport calculate, negate
 from pyengine._engine.java.comparison cimport compare
 from pyengine._engine.selector.like cimport pattern_matches
@@ -284,12 +285,10 @@ cdef int match_values(Program program, const Value* values, void* body, Scratch*
 
 def match_and_tree(Program program not None, list values):
     """matches() by leaves and by nodes, as Truth numbers; for tests. values: Python values by slot."""
-    cdef Value* row = <Value*>calloc(max(1, len(values)), sizeof(Value))
+    cdef Value* row = <Value*>allocate_zeros(max(1, len(values)), sizeof(Value))
     cdef Scratch scratch
     cdef int i
     memset(&scratch, 0, sizeof(Scratch))
-    if row is NULL:
-        raise MemoryError()
     try:
         for i in range(len(values)):
             read_value(values[i], &row[i], program.names[i], True)

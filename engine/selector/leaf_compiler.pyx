@@ -23,6 +23,7 @@ cdef class Leaves:
     """Builds the program's leaves, from the last to the first."""
     cdef Program program
     cdef int leaf_room
+    cdef bint plain          # no value is a list or map
 
     cdef int add_leaf(self, int kind, int node, int on_true, int on_false, int on_unknown) except -1:
         """Prepend a leaf; until ``finish`` indexes count from the last leaf."""
@@ -55,7 +56,7 @@ cdef class Leaves:
     cdef bint rest_raises(self, int node, int first) noexcept:
         cdef int i
         for i in range(first, self.program.nodes[node].count):
-            if self.program.nodes[self.child(node, i)].can_raise:
+            if self.program.nodes[self.child(node, i)].can_raise > self.plain:
                 return True
         return False
 
@@ -351,3 +352,27 @@ cdef int lay_leaves(Program program) except -1:
     leaves.program = program
     program.start = leaves.jump(program.root, ACCEPT, REJECT, REJECT, not program.every_text)
     return leaves.finish()
+
+
+cdef bint is_plain(Program program) noexcept:
+    cdef int i
+    for i in range(program.leaf_count):
+        if program.leaves[i].kind == REST:
+            return False
+    return True
+
+
+cdef Program plain_program(Program program):
+    cdef Leaves leaves = Leaves()
+    cdef Program plain = Program()
+    plain.nodes, plain.children = program.nodes, program.children
+    plain.names, plain.headers, plain.defaults = program.names, program.headers, program.defaults
+    plain.size, plain.root = program.size, program.root
+    plain.every_text, plain.needs_gil = program.every_text, program.needs_gil
+    plain.owned = [program]
+    plain.borrows = True
+    leaves.program = plain
+    leaves.plain = True
+    plain.start = leaves.jump(plain.root, ACCEPT, REJECT, REJECT, not plain.every_text)
+    leaves.finish()
+    return plain

@@ -170,7 +170,8 @@ cdef class Program:
     cdef readonly bint every_text   # rocketmq: every property is text
     cdef readonly bint needs_gil
     cdef readonly bint reads_body   # XPATH
-    cdef list owned                 # Python objects that the nodes point to
+    cdef list owned                 # what the nodes point to
+    cdef bint borrows               # nodes and children are those of ``owned[0]``
     cdef void* blocks               # memory of the constants
     cdef object matching_plan       # columns: the last Plan for matches(), by column types; None
     cdef object truth_plan          # the same for evaluate()

@@ -2,12 +2,10 @@
 """See program.pxd."""
 
 from cpython.object cimport PyObject
-from libc.stdlib cimport calloc, free
 
 from libc.stdlib cimport free
 from libc.string cimport memset
 from pyengine._engine.lowlevel.memory cimport allocate_zeros
-from pyengine._engine.selector.interpreter cimport match_node, rest_truth, truth_of
 from pyengine._engine.selector.like cimport free_pattern
 from pyengine._engine.java.value cimport (
     BOOLEAN_AGAINST_TEXT,
@@ -51,15 +49,16 @@ cdef class Program:
         cdef int i
         cdef void* block = self.blocks
         cdef void* next_block
-        if self.nodes is not NULL:
+        if self.nodes is not NULL and not self.borrows:
             for i in range(self.size):
                 free_pattern(self.nodes[i].like)
         while block is not NULL:
             next_block = (<void**>block)[0]
             free(block)
             block = next_block
-        free(self.nodes)
-        free(self.children)
+        if not self.borrows:
+            free(self.nodes)
+            free(self.children)
         free(self.leaves)
 
     def __reduce__(self):

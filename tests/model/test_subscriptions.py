@@ -34,11 +34,76 @@ PROPERTY_NAMES = ("a", "b", "c", "d")
 BEGINNINGS = ("a", "ab", "A", "3", "4000", "40000000", "400000000", "-Infinit", "-Infinity", "\u00e9", "a%", "\0", "")
 
 
+def quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def some_text(draw: Random) -> str:
+    return draw.choice(TEXTS) if draw.random() < 0.4 else f"{draw.choice(('', 'v', 'ab'))}{draw.randrange(300)}"
+
+
+def texts_listed(draw: Random, count: int) -> str:
+    return ", ".join(quoted(some_text(draw)) for _ in range(count))
+
+
+def pattern(draw: Random) -> str:
+    """A LIKE pattern of any form: bound or open, of one piece or of several, with ``_``, with an escape."""
+    pieces = [draw.choice((*BEGINNINGS, *TEXTS, "b", "0")) for _ in range(draw.choice((1, 1, 1, 2, 3)))]
+    text = draw.choice(("", "%", "%", "_")) + draw.choice(("%", "%", "_", "%_")).join(pieces)
+    text = quoted(text + draw.choice(("", "%", "%", "_")))
+    return text + (" ESCAPE '!'" if draw.random() < 0.1 and "!" not in text else "")
+
+
+def leaf_of(draw: Random, dialect: str) -> str:
+    name, low = draw.choice(PROPERTY_NAMES), draw.choice(("0.001", "-0.5", "3.25", "1.0", "5e-324", "-3", "2", "7"))
+    made = [
+        f"{name} = {quoted(some_text(draw))}",
+        f"{name} {draw.choice(('=', '<>', '<', '<=', '>', '>='))} {draw.choice(LITERALS[:10])}",
+        f"{name} BETWEEN {low} AND {float(low) + draw.choice((0.0005, 0.25, 4))!r}",
+        f"{name} {draw.choice(('', '', 'NOT '))}IN ({texts_listed(draw, draw.randint(1, 6))})",
+        f"{name} IS {draw.choice(('', 'NOT '))}NULL",
+        f"{name} {draw.choice(('=', '<>'))} {draw.choice(('TRUE', 'FALSE'))}",
+    ]
+    if dialect == "activemq":
+        made += [f"{name} {draw.choice(('', '', 'NOT '))}LIKE {pattern(draw)}"] * 3
+        made += [f"{name} + 1 > {low}", name]
+    return draw.choice(made)
+
+
+def tree_of(draw: Random, dialect: str, depth: int) -> str:
+    if depth == 0 or draw.random() < 0.1:
+        return leaf_of(draw, dialect)
+    if draw.random() < 0.2:
+        return f"NOT ({tree_of(draw, dialect, depth - 1)})"
+    parts = [tree_of(draw, dialect, depth - 1) for _ in range(draw.randint(2, 3))]
+    return f"({draw.choice((' AND ', ' OR ')).join(parts)})"
+
+
+def shape_of(draw: Random, dialect: str) -> str:
+    """What is listed by value instead of compared bit by bit: long IN and OR, trees, LIKE, narrow ranges."""
+    name, many = draw.choice(PROPERTY_NAMES), draw.choice((1, 2, 2, 8, 8, 9, 9, 12, 40, 200))
+    made = draw.choice(("in", "or", "mixed or", "tree", "tree", "leaf", "conjunction"))
+    if made == "in":
+        text = f"{name} IN ({texts_listed(draw, many)})"
+        return text if draw.random() < 0.7 else f"{text} AND {leaf_of(draw, dialect)}"
+    if made == "or":
+        return " OR ".join(f"{draw.choice(PROPERTY_NAMES)} = {quoted(some_text(draw))}" for _ in range(many))
+    if made == "mixed or":
+        return " OR ".join(leaf_of(draw, dialect) for _ in range(min(many, 40)))
+    if made == "conjunction":
+        return " AND ".join(leaf_of(draw, dialect) for _ in range(draw.randint(1, 4)))
+    return tree_of(draw, dialect, 3 if made == "tree" else 0)
+
+
 def text_of(seed: int, dialect: str, depth: int) -> str:
-    """A legal selector: a conjunction of simple predicates as subscriptions have them, or anything up to ``depth``."""
+    """A legal selector: a conjunction of simple predicates as subscriptions have them, a shape of those that are listed
+    by value, or anything up to ``depth``."""
     draw = Random(seed)
     while True:
-        if draw.random() < 0.5:
+        kind = draw.random()
+        if kind < 0.4:
+            text = shape_of(draw, dialect)
+        elif kind < 0.7:
             writer = Writer(draw.randrange(2**48))
             text = writer.activemq(depth) if dialect == "activemq" else writer.rocketmq(depth)
         else:
@@ -149,6 +214,45 @@ def test_many_selectors_answer_as_the_loop(
         assert offsets.dtype == numpy.int64
         assert [list(keys[a:b]) for a, b in itertools.pairwise(offsets)] == rows
         assert_any_order_has_the_same(subscriptions, given_messages, rows)
+
+
+def shape_message(draw: Random) -> dict[str, Any]:
+    """What the shapes compare with, and sometimes a value that only a program knows."""
+    odd = (True, False, 2**60, numpy.float32(0.25), "\ud83d", pyengine.Char("a"), "x\ny", None)
+
+    def value() -> Any:
+        kind = draw.random()
+        if kind < 0.55:
+            return some_text(draw) + (some_text(draw) if draw.random() < 0.3 else "")
+        return draw.choice(odd) if kind > 0.95 else round(draw.uniform(-4, 8), draw.choice((0, 3, 17)))
+
+    return {name: value() for name in PROPERTY_NAMES if draw.random() < 0.8}
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(seeds, st.sampled_from([20, 70, 200]), dialects, st.sampled_from(["raise", "reject"]), few_lines)
+def test_shapes_listed_by_value_answer_as_the_loop(
+    seed: int, count: int, dialect: Dialect, on_error: Any, few: int
+) -> None:
+    draw = Random(seed)
+    texts: dict[str, str] = {}
+    while len(texts) < count:
+        text = shape_of(draw, dialect)
+        with contextlib.suppress(pyengine.InvalidSelectorError):
+            texts[f"k{len(texts)}"] = Selector(text, dialect).text
+    selectors = {key: Selector(text, dialect) for key, text in texts.items()}
+    with small_up_to(few):
+        subscriptions = Subscriptions(texts, dialect=dialect, on_error=on_error)
+    subscriptions._check()
+    for key in draw.sample(list(texts), count // 10):
+        subscriptions.remove(key)
+        del selectors[key]
+    for _ in range(15):
+        message = shape_message(draw)
+        expected = loop(selectors, message, on_error)
+        assert asked(subscriptions, message) == expected, message
+        if isinstance(expected, list):
+            assert_any_order_has_the_same(subscriptions, [message, message], [expected, expected])
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
