@@ -14,11 +14,27 @@ import pyarrow as pa
 import pyengine
 from bench import jvm, native
 from bench.contest import Contest, Side, speed_test
+from bench.rule_shapes import SHAPES, bounds, equalities
 
 ACTIVEMQ = "ActiveMQ's loop, warm JVM"
 LOOP = "loop over our selectors"
 MESSAGES = 200
 CARDINALITIES = (5, 20, 100, 1_000, 10_000, 3)
+BY_VALUE, IN_NUMPY = "Python dict by value", "numpy, all bounds at once"
+ASSERTED = 10  # messages of which a loop over the rules is asked what they match
+SHAPED: tuple[tuple[str, int, float | None, str | None], ...] = (  # shape, rules, seconds a message at most, rival
+    ("IN of 8", 20_000, 3e-6, BY_VALUE),
+    ("IN of 50", 20_000, 10e-6, BY_VALUE),
+    ("OR of 8", 20_000, 10e-6, BY_VALUE),
+    ("OR of 9", 20_000, 10e-6, BY_VALUE),
+    ("OR of 200", 2_000, 10e-6, BY_VALUE),
+    ("trees", 1_000, None, None),
+    ("trees", 10_000, None, None),
+    ("trees", 100_000, None, None),
+    ("routing rules", 100_000, 60e-6, None),
+    ("LIKE and IN", 100_000, 0.5e-3, None),
+    ("narrow ranges", 50_000, 4e-6, IN_NUMPY),
+)
 LIVE, NEWCOMERS = 100_000, 2_000
 JVM_MOST = {"W1": 100_000, "W2": 10_000, "W3": 10_000}  # selectors the JVM is given; its loop takes no less beyond
 DICTS = "dicts, one by one"
@@ -213,7 +229,90 @@ def in_columns_against(workload: str, count: int, ordered: bool = True) -> Conte
     )
 
 
+@functools.lru_cache(maxsize=1)
+def shaped(shape: str, count: int) -> tuple[list[str], list[dict[str, object]], pyengine.Subscriptions]:
+    rule, message = SHAPES[shape]
+    draw = random.Random(20229)
+    rules = [rule(draw) for _ in range(count)]
+    return rules, [message(draw) for _ in range(MESSAGES)], pyengine.Subscriptions(enumerate(rules))
+
+
+def shape_matched(shape: str, count: int) -> Side:
+    _, given, subscriptions = shaped(shape, count)
+    return Side(
+        call=lambda: [subscriptions.match(message) for message in given],
+        answer=lambda: [subscriptions.match(message) for message in given[:ASSERTED]],
+        units=len(given),
+    )
+
+
+def shape_loop(shape: str, count: int) -> Side:
+    rules, given, _ = shaped(shape, count)
+    selectors = [pyengine.Selector(rule) for rule in rules]
+    few = itertools.cycle(given)
+
+    def matched(message: dict[str, object]) -> list[int]:
+        return [number for number, selector in enumerate(selectors) if selector.matches(message)]
+
+    return Side(
+        call=lambda: matched(next(few)), answer=lambda: [matched(message) for message in given[:ASSERTED]], units=1
+    )
+
+
+def shape_dict(shape: str, count: int) -> Side:
+    """What one writes by hand: the rules under each value that they name."""
+    rules, given, _ = shaped(shape, count)
+    under: dict[tuple[str, object], list[int]] = {}
+    for number, rule in enumerate(rules):
+        for pair in dict.fromkeys(equalities(rule)):
+            under.setdefault(pair, []).append(number)
+
+    def matched(message: dict[str, object]) -> list[int]:
+        found = {number for pair in message.items() for number in under.get(pair, ())}
+        return sorted(found)
+
+    return Side(
+        call=lambda: [matched(message) for message in given],
+        answer=lambda: [matched(message) for message in given[:ASSERTED]],
+        units=len(given),
+    )
+
+
+def shape_numpy(shape: str, count: int) -> Side:
+    rules, given, _ = shaped(shape, count)
+    low, high = np.array([bounds(rule) for rule in rules]).T
+
+    def matched(message: dict[str, object]) -> list[int]:
+        price = message["price"]
+        return np.flatnonzero((low <= price) & (price <= high)).tolist()
+
+    return Side(
+        call=lambda: [matched(message) for message in given],
+        answer=lambda: [matched(message) for message in given[:ASSERTED]],
+        units=len(given),
+    )
+
+
+def shape_contests() -> Iterator[Contest]:
+    """Rules that are listed by the values they name, each through ``match`` of a dict."""
+    for shape, count, most, rival in SHAPED:
+        sides = {
+            "pyengine": functools.partial(shape_matched, shape, count),
+            LOOP: functools.partial(shape_loop, shape, count),
+        }
+        if rival is not None:
+            sides[rival] = functools.partial({BY_VALUE: shape_dict, IN_NUMPY: shape_numpy}[rival], shape, count)
+        yield Contest(
+            question=f"{shape}: a dict against {count:,} rules, list of keys",
+            unit="message",
+            sides=sides,
+            goals={LOOP: 10},
+            at_most=most,
+        )
+
+
 def contests() -> Iterator[Contest]:
+    yield from shape_contests()
     for workload, count in itertools.product(WORKLOADS, (100, 1_000, 10_000, 100_000, 1_000_000)):
         if count in CORE[workload]:
             yield in_columns_against(workload, count)
