@@ -8,7 +8,7 @@ from libc.string cimport memchr, memcpy
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 from pyengine._engine.selector.program cimport Leaf
 from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key
-from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key, zeros
+from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key
 from pyengine._engine.java.value cimport order_key
 
 import numpy

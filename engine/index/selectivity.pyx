@@ -8,7 +8,8 @@ from pyengine._engine.index.leaf_truths cimport Truths
 from pyengine._engine.index.constants cimport Point, point_kind, seek
 from pyengine._engine.index.growing cimport growing
 from pyengine._engine.index.message_view cimport Reading, point_of
-from pyengine._engine.index.segment cimport Subscription, zeros
+from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
+from pyengine._engine.index.segment cimport Subscription
 from pyengine._engine.java.value cimport FALSE, Scratch, Value, free_scratch
 from pyengine._engine.selector.program cimport NUMBER, PATTERN, PREFIX, TEXT, TEXTS, Leaf
 

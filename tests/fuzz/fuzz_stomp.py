@@ -13,7 +13,7 @@ import logging
 import random
 from collections import Counter
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.wire.stomp import StompFrame, StompReader, write_frame
 from pyengine.activemq import Broker
 from pyengine.activemq.transport.stomp_frames import BrokenFrameError

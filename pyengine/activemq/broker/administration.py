@@ -18,7 +18,6 @@ from pyengine.activemq.broker.subscription import Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.views import DestinationView, HeldMessage, QueueView, SubscriptionView, TopicView
-from pyengine.activemq.client.options import destination_of
 from pyengine.activemq.core_settings import NO_POLICY
 from pyengine.destinations import Destination, destination_of, parse_destination
 from pyengine.errors import InvalidDestinationError, JMSError, did_you_mean

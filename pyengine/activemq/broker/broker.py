@@ -36,11 +36,11 @@ from pyengine.activemq.broker.subscription import Connection, Source, Subscripti
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transaction import Transaction
+from pyengine.activemq.scheduler import KEPT_IN, Scheduled, Scheduler, asks_for_scheduler
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
-from pyengine.attributes import Declared, letters, named_arguments
-from pyengine.activemq.scheduler import KEPT_IN, Scheduled, Scheduler, asks_for_scheduler
 from pyengine.activemq.transport.connectors import ConnectorURI, check_open, connector_uri
+from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
 from pyengine.durations import milliseconds

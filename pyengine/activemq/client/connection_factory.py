@@ -17,7 +17,6 @@ from pyengine.activemq.client.options import (
     UnknownOptions,
     broker_url,
     connection_options,
-    destination_of,
     whole_number,
 )
 from pyengine.activemq.transport.commands import Transport

@@ -18,10 +18,8 @@ from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.java.hashing import set_order
 from pyengine.attributes import frozen, letters, named_arguments
 from pyengine.destinations import query_options
-from pyengine.attributes import frozen, letters
-from pyengine.destinations import Destination, entry_pattern, parse_destination, query_options
 from pyengine.durations import Milliseconds
-from pyengine.errors import ConfigurationError, InvalidDestinationError, InvalidTopologyError, did_you_mean, shown
+from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean, shown
 from pyengine.topology.checked import Checked
 
 MAX_PREFETCH_SIZE = 32_767
@@ -371,20 +369,3 @@ def consumer_options(
             assert isinstance(kind, int)
             found[inner] = whole_number(name, text, kind)
     return found
-
-
-def destination_of(text: str | Destination, kind: str) -> Destination:
-    """A destination from its text with options; a composite keeps its text as its name.
-
-    kind: of a text that says no other. Raises InvalidDestinationError for an empty name and for what is no text.
-    """
-    if isinstance(text, Destination):
-        return text
-    if not isinstance(text, str):
-        raise InvalidDestinationError(f"{text!r} is no destination; give its name, or what create_{kind} makes")
-    try:
-        parts = parse_destination(text, kind)
-    except ValueError as error:
-        raise InvalidDestinationError(str(error)) from error
-    whole = entry_pattern(text, kind)
-    return replace(whole, options=parts[0].options) if "," in whole.name else parts[0]

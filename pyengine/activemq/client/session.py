@@ -20,14 +20,12 @@ from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.browser import QueueBrowser
 from pyengine.activemq.client.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber
 from pyengine.activemq.client.options import ConnectionOptions, UnknownOptions, consumer_options
-from pyengine.activemq.client.options import consumer_options, destination_of
 from pyengine.activemq.client.producer import MessageProducer
 from pyengine.activemq.client.tasks import SessionTask, SessionTasks
 from pyengine.activemq.transport.commands import ConsumerInfo, MessagePull, Transport
 from pyengine.attributes import Declared
 from pyengine.clock import Timer
 from pyengine.destinations import Destination, destination_of
-from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
 from pyengine.processes import belong
 from pyengine.topology.checked import check

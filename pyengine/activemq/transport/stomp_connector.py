@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import count
 from typing import Protocol
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.wire.stomp import StompFrame, StompReader, write_frame
 from pyengine.activemq.transport.commands import Transport
 from pyengine.activemq.transport.connectors import ConnectorURI

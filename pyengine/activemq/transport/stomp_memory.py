@@ -13,7 +13,7 @@ from collections import deque
 from itertools import count
 from typing import Any
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.wire.stomp import StompFrame, StompReader, write_frame
 from pyengine.activemq.transport.commands import Transport
 from pyengine.activemq.transport.stomp_frames import BrokenFrameError

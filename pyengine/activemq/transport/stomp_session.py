@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
-from pyengine._engine.activemq.client.session_commands import MessageAck
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.wire.stomp import StompFrame
 from pyengine.activemq.client.options import MAX_PREFETCH_SIZE, PrefetchPolicy
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, Transport

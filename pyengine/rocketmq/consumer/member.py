@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import attached, suggested
@@ -13,11 +13,10 @@ from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.rocketmq.consumer.client import MQClientInstance, release, settle, take_client, unique_instance_name
 from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.consumer.consume_service import ConsumeService
-from pyengine.rocketmq.consumer.consume_status import ConsumeStatistics
+from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.listener import (
     ConsumeConcurrentlyContext,
     ConsumeOrderlyContext,
-    MessageListenerOrderly,
 )
 from pyengine.rocketmq.consumer.local_offset_store import LocalFileOffsetStore
 from pyengine.rocketmq.consumer.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
@@ -26,6 +25,7 @@ from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.consumer.pulling import Pulling
 from pyengine.rocketmq.consumer.rebalancing import Rebalancing
 from pyengine.rocketmq.consumer.running_info import as_body, running_info
+from pyengine.rocketmq.consumer.send_back import restore_topic
 from pyengine.rocketmq.message import (
     MessageExt,
     retry_topic,
@@ -267,29 +267,30 @@ class GroupMember:
 
     def running_info(self, *, with_stacks: bool) -> dict[str, Any]:
         """What the member is doing, as the wire's ConsumerRunningInfo."""
-        return as_body(running_info(self, with_stacks=with_stacks))
+        return as_body(running_info(self.context, self.consuming.core_pool_size, with_stacks=with_stacks))
 
     def offsets_of(self, topic: str) -> dict[MessageQueue, int]:
         """Where the member is in each of its queues of a topic."""
-        with self.lock:
+        with self.context.lock:
             mine = [queue for queue in self.process_queues if queue.topic == topic]
-        return {queue: self.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE) for queue in mine}
+        return {queue: self.context.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE) for queue in mine}
 
     def consume_directly(self, message: MessageExt) -> dict[str, Any]:
         """Give a message to the listener now, on this thread, whoever has its queue; nothing is committed or given
         back. Returns the fields of the wire's ConsumeMessageDirectlyResult.
         """
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
-        self.restore_topic([message])
-        context = ConsumeOrderlyContext(queue) if self.orderly else ConsumeConcurrentlyContext(queue)
-        began = self.clock.now()
+        restore_topic(self.context.group, [message])
+        orderly, clock = self.context.orderly, self.context.clock
+        context = ConsumeOrderlyContext(queue) if orderly else ConsumeConcurrentlyContext(queue)
+        began = clock.now()
         found = self.consuming.call([message], context, queue, lambda status, raised, interrupt: (status, raised))
         status, raised = found if isinstance(found, tuple) else (None, False)
         return {
-            "order": self.orderly,
+            "order": orderly,
             "autoCommit": not isinstance(context, ConsumeOrderlyContext) or context.auto_commit,
             "consumeResult": "CR_THROW_EXCEPTION" if raised else DIRECTLY[None if status is None else status.name],
-            "spentTimeMills": self.clock.now() - began,
+            "spentTimeMills": clock.now() - began,
         }
 
     def reset_offset(self, offsets: dict[MessageQueue, int]) -> None:

@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pyengine._engine.rocketmq.client.consume_rates import why_stuck
 from pyengine.attributes import frozen
