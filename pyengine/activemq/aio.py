@@ -26,7 +26,7 @@ from pyengine.activemq.client import producer as blocking_producer
 from pyengine.activemq.client import session as blocking_session
 from pyengine.activemq.client.browser import QueueBrowser
 from pyengine.activemq.client.consumer import Closing
-from pyengine.activemq.client.options import ConnectionOptions, UnknownOptions
+from pyengine.activemq.options import ConnectionOptions, UnknownOptions
 from pyengine.activemq.transport.commands import Transport
 from pyengine.attributes import Declared
 from pyengine.clock import ManualClock

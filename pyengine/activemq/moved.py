@@ -26,7 +26,6 @@ MODULES = {  # module of 0.1.0 -> package and module
     "events": "broker.events",
     "inactive": "broker.inactive",
     "journal": "store.journal",
-    "options": "client.options",
     "producer": "client.producer",
     "queues": "broker.queues",
     "record": "store.record",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from pyengine.activemq import RedeliveryPolicy
-from pyengine.activemq.client.options import ConnectionOptions, PrefetchPolicy
+from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy
 from pyengine.activemq.tables.dispatch import dispatch_table
 from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError
 from pyengine.topology import policy

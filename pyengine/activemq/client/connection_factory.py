@@ -10,7 +10,7 @@ from typing import ClassVar
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.activemq.broker.broker import Broker, running_broker
 from pyengine.activemq.client.connection import Connection
-from pyengine.activemq.client.options import (
+from pyengine.activemq.options import (
     OF_OPTIONS,
     BrokerURL,
     ConnectionOptions,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import unquote
 
-from pyengine.activemq.client.options import whole_number
+from pyengine.activemq.options import whole_number
 from pyengine.attributes import frozen
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, did_you_mean

@@ -10,7 +10,7 @@ from typing import Any
 from pyengine._engine.java.hashing import set_order
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame, text_body
-from pyengine.activemq.client.options import CONSUMER_OPTIONS
+from pyengine.activemq.options import CONSUMER_OPTIONS
 from pyengine.destinations import ADVISORY, Destination, destination_of
 from pyengine.errors import PyengineError
 

@@ -14,7 +14,7 @@ import pytest
 from pyengine import Message, activemq
 from pyengine.activemq import AckKind, Broker, ConnectionFactory, ConnectionOptions, Session
 from pyengine.activemq.broker.events import ConsumerAborted, Event, MessageDiscarded
-from pyengine.activemq.client.options import (
+from pyengine.activemq.options import (
     CONSUMER_OPTIONS,
     KNOWN,
     WITHOUT_EFFECT,

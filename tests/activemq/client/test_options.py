@@ -7,7 +7,7 @@ from dataclasses import fields
 import pytest
 
 from pyengine.activemq import ConnectionFactory, ConnectionOptions, PrefetchPolicy, RedeliveryPolicy, UnknownOptions
-from pyengine.activemq.client.options import KNOWN, broker_url, camel_case, connection_options, consumer_options
+from pyengine.activemq.options import KNOWN, broker_url, camel_case, connection_options, consumer_options
 from pyengine.destinations import destination_of, parse_destination
 from pyengine.errors import ConfigurationError, InvalidDestinationError
 

@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
 
-from pyengine.activemq.client.options import ConnectionOptions, UnknownOptions, connection_options
+from pyengine.activemq.options import ConnectionOptions, UnknownOptions, connection_options
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.backlog.lint.rules import broker as brokers
