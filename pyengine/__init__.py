@@ -19,6 +19,7 @@ from pyengine._engine.message.packed_messages import PackedMessages
 from pyengine._engine.moved import register
 from pyengine.errors import (
     AllocationError,
+    AuthenticationError,
     ConfigurationError,
     IllegalStateError,
     InvalidClientIDError,
@@ -55,6 +56,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AllocationError",
+    "AuthenticationError",
     "Char",
     "Columns",
     "ConfigurationError",

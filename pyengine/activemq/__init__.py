@@ -13,10 +13,10 @@ from pyengine.activemq.client.browser import QueueBrowser
 from pyengine.activemq.client.connection import Connection
 from pyengine.activemq.client.connection_factory import ConnectionFactory
 from pyengine.activemq.client.consumer import Closing, MessageConsumer, TopicSubscriber
-from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy, UnknownOptions
 from pyengine.activemq.client.producer import NON_PERSISTENT, PERSISTENT, MessageProducer
 from pyengine.activemq.client.session import Session
 from pyengine.activemq.moved import register
+from pyengine.activemq.options import ConnectionOptions, PrefetchPolicy, UnknownOptions
 
 close(AckKind, AcknowledgeMode, HoldReason, Verdict)
 register()

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from pyengine._engine.rocketmq.commands.bodies import read_body
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import MQBrokerError, ProtocolError, RemotingError
 from pyengine.rocketmq.consumer.consume_stats import ConsumeStats, OffsetWrapper, offset_wrapper
 from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo, from_body
@@ -84,6 +84,7 @@ class GroupProgress:
     owners: Mapping[MessageQueue, str] = field(default_factory=dict)
 
 
+@named_arguments
 class ClusterAdmin:
     """A real cluster as mqadmin sees it. namesrv_addr: ``host:port;host:port``. rpc_hook: signs the requests.
 

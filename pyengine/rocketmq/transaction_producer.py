@@ -8,7 +8,7 @@ from enum import Enum
 from typing import Any, ClassVar
 
 from pyengine._engine.rocketmq.commands.stored_message import parse_message_id
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import ConfigurationError, IllegalStateError, MQBrokerError, MQClientError, RemotingError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
@@ -39,6 +39,7 @@ class TransactionSendResult:
     state: LocalTransactionState
 
 
+@named_arguments
 class TransactionMQProducer(Producer):
     """A producer whose messages wait at the broker until its own transaction is decided (TransactionMQProducer).
 

@@ -15,6 +15,7 @@ from pyengine import activemq
 from pyengine.activemq import Broker, Connection, ConnectionFactory
 from pyengine.activemq.cron import next_time
 from pyengine.clock import ManualClock
+from pyengine.destinations import destination_of
 from pyengine.errors import ConfigurationError, JMSError
 from pyengine.topology import BrokerConfiguration
 from pyengine.topology.policy import ForcePersistencyModePlugin, TimeStampingPlugin
@@ -197,7 +198,7 @@ def test_time_stamping(plugin: TimeStampingPlugin, sent: tuple[int, int], stampe
         ConnectionFactory(broker=broker).create_connection() as connection,
     ):
         message = pyengine.Message(timestamp=sent[0], expiration=sent[1], message_id="ID:1:1:1:1")
-        broker.send(connection.connection_id, activemq.options.destination_of("orders", "queue"), message)
+        broker.send(connection.connection_id, destination_of("orders", "queue"), message)
         (kept,) = broker.browse("orders")
         assert (kept.timestamp, kept.expiration) == stamped
 

@@ -12,9 +12,9 @@ import sys
 import _testcapi
 import pyengine
 from pyengine import activemq, rocketmq
-from pyengine._engine.activemq.queue.queue import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.topic.topics import TopicRegion
-from pyengine._engine.activemq.client.dispatch_channel import MessageDispatch
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.lowlevel.memory import fail_allocations
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
 from pyengine.clock import ManualClock

@@ -675,10 +675,7 @@ class TopologyCase(Case):
 
 
 @case(
-    *(
-        f"pyengine.backlog.simulate.queues.{each}"
-        for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")
-    ),
+    *(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")),
     dear=50,
 )
 class SimulationCase(Case):
@@ -693,3 +690,8 @@ class SimulationCase(Case):
 for _name, _kind in public_classes().items():
     if _name not in CASES and (_simple := simple_case(_kind)) is not None:
         CASES[_name] = _simple
+
+_of_classes = {_kind: CASES[_name] for _name, _kind in public_classes().items() if _name in CASES}
+for _name, _kind in public_classes().items():  # a class that a package shows again
+    if _name not in CASES and _kind in _of_classes:
+        CASES[_name] = _of_classes[_kind]

@@ -91,7 +91,7 @@ cdef class PullGate:
                 int64_t pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
                 int64_t pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
                 int64_t consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN):
-        """Steps 1 to 7 of spec 2.2. now: ms. service_state: RUNNING or what the consumer is in instead."""
+        """Steps 1 to 7 of spec rocketmq 2.2. now: ms. service_state: RUNNING or what the consumer is in instead."""
         cdef ProcessQueue queue = request.process_queue
         cdef int64_t number
         cdef PullLimits limits

@@ -10,7 +10,7 @@ from enum import Enum
 from pyengine._engine.rocketmq.commands.defaults import PULL_BATCH_SIZE, PULL_BATCH_SIZE_IN_BYTES
 from pyengine._engine.rocketmq.commands.message import MessageExt
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue
-from pyengine.attributes import frozen
+from pyengine.attributes import frozen, named_arguments
 
 # Response codes that clients tell apart.
 SYSTEM_ERROR = 1
@@ -141,6 +141,7 @@ class SendResult:
     queue_offset: int
 
 
+@named_arguments
 @frozen
 @dataclass(frozen=True, slots=True)
 class HeartbeatData:

@@ -18,9 +18,9 @@ from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.arrivals import Arrivals
 from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.consumer import Closing
-from pyengine.activemq.options import OF_OPTIONS, ConnectionOptions, UnknownOptions
 from pyengine.activemq.client.session import Session
 from pyengine.activemq.client.tasks import SessionTasks
+from pyengine.activemq.options import OF_OPTIONS, ConnectionOptions, UnknownOptions
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,

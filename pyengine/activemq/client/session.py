@@ -19,9 +19,9 @@ from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.browser import QueueBrowser
 from pyengine.activemq.client.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber
-from pyengine.activemq.options import ConnectionOptions, UnknownOptions, consumer_options
 from pyengine.activemq.client.producer import MessageProducer
 from pyengine.activemq.client.tasks import SessionTask, SessionTasks
+from pyengine.activemq.options import ConnectionOptions, UnknownOptions, consumer_options
 from pyengine.activemq.transport.commands import ConsumerInfo, MessagePull, Transport
 from pyengine.attributes import Declared
 from pyengine.clock import Timer

@@ -17,6 +17,7 @@ from pyengine._engine.rocketmq.broker.consume_lag import delay
 from pyengine._engine.rocketmq.client.validators import RANGES
 from pyengine._engine.rocketmq.commands import defaults
 from pyengine._engine.simulation.group_simulation import PullRun
+from pyengine.attributes import named_arguments
 from pyengine.backlog.findings import Said, say
 from pyengine.backlog.simulate.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.simulate.queues import NS, Script, Simulation, Workload
@@ -43,6 +44,7 @@ def parameter_problem(name: str, value: int) -> Problem | None:
     return "is out of range", f"allowed: {low} to {high}" + ("" if off is None else f", or {off}")
 
 
+@named_arguments
 @dataclass(frozen=True, slots=True)
 class SimulatedClient(Checked):
     """A push consumer that consumes concurrently, in clustering. Times are seconds from the start.
@@ -212,6 +214,7 @@ def simulate_group(
     )  # fmt: skip
 
 
+@named_arguments
 @dataclass(frozen=True, slots=True)
 class GroupVariant(Checked):
     """One answer to "what if" for a group: clients, queues and an allocation strategy, under a name."""

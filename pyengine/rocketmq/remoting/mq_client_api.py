@@ -35,6 +35,7 @@ from pyengine._engine.rocketmq.commands.requests import PullStatus as PullStatus
 from pyengine._engine.rocketmq.commands.requests import SendResult as SendResult
 from pyengine._engine.rocketmq.commands.requests import SendStatus as SendStatus
 from pyengine._engine.rocketmq.commands.requests import SubscriptionData as SubscriptionData
+from pyengine.attributes import named_arguments
 from pyengine.clock import Clock
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq.message import (
@@ -110,6 +111,7 @@ def batch_result(
     return SendResult(status, ",".join(own), ",".join(ids), queue, first_offset)
 
 
+@named_arguments
 @dataclass(slots=True)
 class ClientEvents:
     """How the brokers reach a client; called on any thread, never while the broker is being changed.
