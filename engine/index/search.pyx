@@ -145,8 +145,9 @@ cdef class Search:
         self.found.searched.codes = <uint32_t*> allocate_zeros(snapshot.most_columns + 1, sizeof(uint32_t))
         self.found.searched.candidates = <uint64_t*> allocate_zeros(snapshot.most_posted // 64 + 1, sizeof(uint64_t))
         self.found.searched.chosen = <int32_t*> allocate((snapshot.most_posted + 1) * sizeof(int32_t))
-        self.found.searched.matched.bits = <uint64_t*> allocate_zeros(snapshot.most_patterns // 64 + 1, sizeof(uint64_t))
-        self.found.searched.matched.tried = <uint64_t*> allocate_zeros(snapshot.most_patterns // 64 + 1, sizeof(uint64_t))
+        cdef int64_t words = snapshot.most_patterns // 64 + 1
+        self.found.searched.matched.bits = <uint64_t*> allocate_zeros(words, sizeof(uint64_t))
+        self.found.searched.matched.tried = <uint64_t*> allocate_zeros(words, sizeof(uint64_t))
         self.found.searched.matched.ids = <int32_t*> allocate((snapshot.most_patterns + 1) * sizeof(int32_t))
         self.make_room(snapshot, 1)
 

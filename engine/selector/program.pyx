@@ -4,7 +4,6 @@
 from cpython.object cimport PyObject
 
 from libc.stdlib cimport free
-from libc.string cimport memset
 from pyengine._engine.lowlevel.memory cimport allocate_zeros
 from pyengine._engine.selector.like cimport free_pattern
 from pyengine._engine.java.value cimport (

@@ -687,11 +687,10 @@ class SimulationCase(Case):
         assert isinstance(simulate(workload, Variant(name, consumers).consumers), Simulation)
 
 
-for _name, _kind in public_classes().items():
-    if _name not in CASES and (_simple := simple_case(_kind)) is not None:
-        CASES[_name] = _simple
-
 _of_classes = {_kind: CASES[_name] for _name, _kind in public_classes().items() if _name in CASES}
 for _name, _kind in public_classes().items():  # a class that a package shows again
     if _name not in CASES and _kind in _of_classes:
         CASES[_name] = _of_classes[_kind]
+for _name, _kind in public_classes().items():
+    if _name not in CASES and (_simple := simple_case(_kind)) is not None:
+        CASES[_name] = _simple

@@ -420,7 +420,7 @@ def test_a_missing_column_is_told_before_anything_runs(spark: Any) -> None:
 
 
 def test_an_unusable_type_is_told_before_anything_runs(spark: Any) -> None:
-    frame = spark.sql("SELECT CAST(1.5 AS DECIMAL(5, 2)) AS price, 'a' AS queue")
+    frame = spark.sql("SELECT X'00' AS price, 'a' AS queue")
     topology = Topology(
         source=Source(destination="{queue}", path="x"), consumers=(Consumer("c", "a", selector="price > 1"),)
     )

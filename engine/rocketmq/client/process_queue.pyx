@@ -151,7 +151,7 @@ def flow_control_of(int64_t count, int64_t mebibytes, int64_t span, *,
                     int64_t pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
                     int64_t pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
                     int64_t consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN, bint orderly=False):
-    """What holds a pull back: count, then size in whole MiB, then, not in order, the span (spec rocketmq 2.2), all strict."""
+    """What holds a pull back: count, size in whole MiB, span unless orderly, all strict (spec rocketmq 2.2)."""
     cdef PullLimits limits = PullLimits(
         pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
     return <FlowControl>(holding(count, mebibytes, span, &limits, orderly))

@@ -8,7 +8,7 @@ from pyengine.errors import MQClientError
 FAQ = "https://rocketmq.apache.org/docs/bestPractice/06FAQ"
 SUGGESTION = f"\nSee {FAQ} for further details."
 MORE = f"\nFor more information, please visit the url, {FAQ}"
-UNBROKEN = "\u0085\u00a0\u2007\u202f"
+UNBROKEN = frozenset("\u0085\u00a0\u2007\u202f")
 NAME = re.compile("[%|a-zA-Z0-9_-]+")
 MESSAGE_ILLEGAL = 13
 # What brokers write themselves (TopicValidator).
@@ -53,7 +53,7 @@ def attached(problem: str, code: int | None = None) -> str:
 
 
 def is_blank(name: str) -> bool:
-    return all(c.isspace() and c not in UNBROKEN for c in name)
+    return not name or (name.isspace() and UNBROKEN.isdisjoint(name))
 
 
 def length(name: str) -> int:
