@@ -23,7 +23,16 @@ import pyarrow as pa
 import pyengine
 from pyengine import activemq, rocketmq
 from pyengine.backlog.diagnosis.evidence import Evidence, Remark
-from pyengine.backlog.simulate.queues import SimulatedConsumer, Simulation, Variant, Workload, simulate
+from pyengine.backlog.simulate import (
+    GroupSimulation,
+    GroupVariant,
+    SimulatedClient,
+    SimulatedConsumer,
+    Simulation,
+    Variant,
+    Workload,
+    simulate,
+)
 from pyengine.clock import ManualClock
 from pyengine.destinations import parse_destination
 from pyengine.rocketmq import MessageQueue, TopicPartition
@@ -685,6 +694,16 @@ class SimulationCase(Case):
             np.zeros(2, np.int64), np.ones(2, np.int64), properties={"p": np.array([name, name])}, groups=[name, None]
         )
         assert isinstance(simulate(workload, Variant(name, consumers).consumers), Simulation)
+
+
+@case(
+    *(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedClient", "GroupVariant", "GroupSimulation")), dear=50
+)
+class GroupSimulationCase(Case):
+    def __call__(self, name: str) -> None:
+        workload = Workload(np.zeros(2, np.int64), np.ones(2, np.int64))
+        played = GroupVariant(name, (SimulatedClient(name),), queues=1).play(workload, until=1.0)
+        assert isinstance(played, GroupSimulation)
 
 
 _of_classes = {_kind: CASES[_name] for _name, _kind in public_classes().items() if _name in CASES}
