@@ -121,7 +121,6 @@ class Peer:
 
 def run(inputs: int, seed: int) -> Counter[str]:
     """Fuzz ``inputs`` texts; every tenth goes to a session too."""
-    logging.getLogger("pyengine.activemq").setLevel(logging.CRITICAL)
     chance = random.Random(seed)
     counts: Counter[str] = Counter()
     with Broker(name=f"fuzz-{seed}", clock=ManualClock()) as broker:
@@ -142,6 +141,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    logging.getLogger("pyengine.activemq").setLevel(logging.CRITICAL)
     print(dict(run(options.inputs, options.seed)))
 
 
