@@ -70,6 +70,7 @@ class PipeClient:
         self._errors = errors.open("w")
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, encoding="utf-8",
+            cwd=errors.parent,  # mqadmin consumerStatus writes files where it runs
         )  # fmt: skip
         self._lock = threading.Lock()
 
