@@ -157,21 +157,20 @@ def named_arguments(kind: Kind) -> Kind:
     """Of a class, above its other decorators: a keyword that its constructor does not take raises UnknownNameError with
     the one that was meant.
 
-    A tuple is made by ``__new__``, everything else by ``__init__``. What fails pays for it: the call is the plain one.
+    Keywords are looked at when the object is made, before it is initialised: nothing stands around ``__init__``, behind
+    whose end Ctrl-C could lose what it has opened. A class derived from it takes what its own constructor takes.
     """
-    maker = "__new__" if issubclass(kind, tuple) else "__init__"
-    make = getattr(kind, maker)
-    known = list(signature(make).parameters)[1:]
+    initialise: Any = kind.__init__  # type: ignore[misc]
+    inherited: Any = kind.__new__
+    known = list(signature(kind).parameters)
+    names = frozenset(known)
 
-    @wraps(make)
-    def checked(self: Any, *values: Any, **named: Any) -> Any:
-        try:
-            return make(self, *values, **named)
-        except TypeError:
-            unknown = {name: value for name, value in named.items() if name not in known}
-            if not unknown:
-                raise
-        raise unknown_arguments(kind.__name__, unknown, known)
+    @wraps(inherited if issubclass(kind, tuple) else initialise)
+    def new(cls: Any, *values: Any, **named: Any) -> Any:
+        if cls.__init__ is initialise and not named.keys() <= names:
+            unknown = {name: value for name, value in named.items() if name not in names}
+            raise unknown_arguments(kind.__name__, unknown, known)
+        return inherited(cls) if inherited is object.__new__ else inherited(cls, *values, **named)
 
-    setattr(kind, maker, staticmethod(checked) if maker == "__new__" else checked)
+    kind.__new__ = staticmethod(new)  # type: ignore[method-assign, assignment]
     return kind

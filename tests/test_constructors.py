@@ -87,7 +87,6 @@ MEANT = {
     "pyengine.activemq.Queue": ("maxPageSize", "max_page_size"),
     "pyengine.activemq.RedeliveryPolicy": ("maximumRedeliveries", "maximum_redeliveries"),
     "pyengine.activemq.SharedValues": ("shared", ""),
-    "pyengine.rocketmq.Broker": ("messageDelayLevel", "message_delay_level"),
     "pyengine.rocketmq.ControllableOffset": ("Value", "value"),
     "pyengine.rocketmq.Message": ("Flag", "flag"),
     "pyengine.rocketmq.MessageExt": ("brokerName", "broker_name"),

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
-from inspect import signature
 from itertools import count
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Never, Self
+from typing import Literal, Self
 
 from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic, suggested
 from pyengine._engine.wire.fastjson import INT32
-from pyengine.attributes import Declared
+from pyengine.attributes import Declared, named_arguments
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.errors import (
     ConfigurationError,
@@ -23,7 +22,6 @@ from pyengine.errors import (
     MQBrokerError,
     MQClientError,
     PyengineError,
-    unknown_arguments,
 )
 from pyengine.processes import belong
 from pyengine.rocketmq import message as names
@@ -60,6 +58,7 @@ log = logger("pyengine.rocketmq.broker")
 FIRST_PORT = 10911
 
 
+@named_arguments
 class Broker(Declared):
     """A cluster of named brokers, with everything that clients ask of it (remoting.MQClientAPI).
 
@@ -100,11 +99,7 @@ class Broker(Declared):
         listen: str | None = None,
         accounts: Iterable[SessionCredentials] = (),
         allow_anonymous: bool = False,
-        **unknown: Never,  # no decorator's: a call around this one could lose what it has opened to Ctrl-C
     ) -> None:
-        if unknown:
-            known = [name for name in signature(Broker).parameters if name != "unknown"]
-            raise unknown_arguments("Broker", unknown, known)
         listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
         texts = all(isinstance(name, str) and name for name in listed)
         if not listed or len(set(listed)) != len(listed) or not texts:
