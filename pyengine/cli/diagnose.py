@@ -60,7 +60,7 @@ def ask(
 def look(namesrv: str, group: str, every: int, language: Language = "en") -> Evidence:
     """Two looks at a group of a live cluster, ``every`` ms apart. Raises what ClusterAdmin raises."""
     from pyengine.backlog.diagnosis.evidence import live
-    from pyengine.rocketmq.admin import ClusterAdmin
+    from pyengine.rocketmq.remoting.cluster_admin import ClusterAdmin
 
     found = Evidence()
     console = Console(stderr=True)

@@ -17,14 +17,6 @@ from pyengine.errors import (
     RemotingError,
     RemotingTimeoutError,
 )
-from pyengine.rocketmq.admin import (
-    BrokerState,
-    ClientConnection,
-    ClusterAdmin,
-    ConsumerConnections,
-    GroupProgress,
-    QueueState,
-)
 from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.consumer.consume_stats import ConsumeStats, OffsetWrapper, consume_stats
 from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
@@ -47,6 +39,14 @@ from pyengine.rocketmq.message import Message, MessageExt, dlq_topic, retry_topi
 from pyengine.rocketmq.moved import MODULES
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.cluster import Cluster
+from pyengine.rocketmq.remoting.cluster_admin import (
+    BrokerState,
+    ClientConnection,
+    ClusterAdmin,
+    ConsumerConnections,
+    GroupProgress,
+    QueueState,
+)
 from pyengine.rocketmq.remoting.mq_client_api import (
     ConsumeFromWhere,
     MessageModel,
@@ -59,6 +59,11 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SubscriptionData,
 )
 from pyengine.rocketmq.remoting.producer import Producer
+from pyengine.rocketmq.remoting.transaction_producer import (
+    LocalTransactionState,
+    TransactionMQProducer,
+    TransactionSendResult,
+)
 from pyengine.rocketmq.subscription import MessageSelector, build_subscription, sql, tag
 from pyengine.rocketmq.tables.allocation import (
     AllocateMachineRoomNearby,
@@ -75,7 +80,6 @@ from pyengine.rocketmq.tables.allocation import (
     sort_queues,
 )
 from pyengine.rocketmq.tables.plan import AllocationPlan, Load, Move, Skew, allocate_topics, compare_strategies
-from pyengine.rocketmq.transaction_producer import LocalTransactionState, TransactionMQProducer, TransactionSendResult
 
 close(FlowControl, LastConsume)
 import_by_earlier_names(__name__, MODULES)

@@ -13,7 +13,7 @@ import pytest
 import pyengine
 from pyengine import activemq
 from pyengine.activemq import Broker, Connection, ConnectionFactory
-from pyengine.activemq.cron import next_time
+from pyengine.activemq.broker.cron import next_time
 from pyengine.clock import ManualClock
 from pyengine.destinations import destination_of
 from pyengine.errors import ConfigurationError, JMSError

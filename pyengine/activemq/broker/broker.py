@@ -30,13 +30,13 @@ from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Eve
 from pyengine.activemq.broker.inactive import InactiveDestinations
 from pyengine.activemq.broker.queues import QueueDestination, acknowledged
 from pyengine.activemq.broker.router import AnyDestination, Router
+from pyengine.activemq.broker.scheduler import KEPT_IN, Scheduled, Scheduler, asks_for_scheduler
 from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.slow_consumers import SlowConsumers
 from pyengine.activemq.broker.subscription import Connection, Source, Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transaction import Transaction
-from pyengine.activemq.scheduler import KEPT_IN, Scheduled, Scheduler, asks_for_scheduler
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.activemq.transport.connectors import ConnectorURI, check_open, connector_uri

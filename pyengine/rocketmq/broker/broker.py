@@ -29,6 +29,7 @@ from pyengine.rocketmq.broker.broker_files import MOST_QUEUES
 from pyengine.rocketmq.broker.broker_node import BrokerNode, NodeOptions, Stored, no_topic, open_node
 from pyengine.rocketmq.broker.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.broker.filter import filter_of
+from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import (
@@ -50,7 +51,6 @@ from pyengine.rocketmq.remoting.mq_client_api import (
 )
 from pyengine.rocketmq.server.serving import Listeners, Serving, check_accounts, new_queues
 from pyengine.rocketmq.tables.allocation import MessageQueue
-from pyengine.rocketmq.topic_config import READABLE, WRITABLE
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")

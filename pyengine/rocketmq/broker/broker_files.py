@@ -24,7 +24,7 @@ from pyengine.rocketmq.broker.offset_files import (
     read_or_backup,
     replace_file,
 )
-from pyengine.rocketmq.topic_config import READ_WRITE, TopicConfig
+from pyengine.rocketmq.broker.topic_config import READ_WRITE, TopicConfig
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
@@ -80,17 +80,7 @@ class BrokerFiles:
         """Replace topics.json, in the form that the real broker reads; a line in the log if that cannot be done."""
         table = {}
         for topic, queues in sorted(topics.items()):
-            config = configs.get(topic) or TopicConfig(queues, queues)
-            table[topic] = {
-                "attributes": {},
-                "order": config.order,
-                "perm": config.perm,
-                "readQueueNums": config.read_queues,
-                "topicFilterType": "SINGLE_TAG",
-                "topicName": topic,
-                "topicSysFlag": config.sys_flag,
-                "writeQueueNums": config.write_queues,
-            }
+            table[topic] = (configs.get(topic) or TopicConfig(queues, queues)).entry(topic)
         document = {"dataVersion": {"counter": 0, "stateVersion": 0, "timestamp": 0}, "topicConfigTable": table}
         self._replace(self.topics_path, json.dumps(document, ensure_ascii=False, indent="\t"))
 

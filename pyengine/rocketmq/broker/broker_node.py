@@ -20,7 +20,6 @@ from pyengine._engine.rocketmq.broker.long_polling import PullHold
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
 from pyengine._engine.rocketmq.commands.stored_message import (
-    STORE_HOST_V6,
     decode_stored,
     message_id,
     parse_message_id,
@@ -42,8 +41,11 @@ from pyengine.rocketmq.broker.commit_log import CommitLog, FileLog, MemoryLog
 from pyengine.rocketmq.broker.filter import Filter, filter_of, pull_filter
 from pyengine.rocketmq.broker.kept_offsets import KeptOffsets
 from pyengine.rocketmq.broker.message_check import check_sent_message, check_sent_topic, is_half
-from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore
+from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, Origin, origin_of
 from pyengine.rocketmq.broker.schedule import ScheduleMessageService
+from pyengine.rocketmq.broker.timers import DONE_TOPIC, TIMER_TOPIC, TimerMessages, deliver_at
+from pyengine.rocketmq.broker.topic_config import TopicConfig
+from pyengine.rocketmq.broker.transactions import HALF_TOPIC, OP_TOPIC, Check, TransactionalMessages
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
     CLIENT,
@@ -63,15 +65,13 @@ from pyengine.rocketmq.remoting.mq_client_api import (
 )
 from pyengine.rocketmq.remoting.stored_message import host_bytes, message_ext, message_of, received
 from pyengine.rocketmq.tables.allocation import MessageQueue
-from pyengine.rocketmq.timers import DONE_TOPIC, TIMER_TOPIC, TimerMessages, deliver_at
-from pyengine.rocketmq.topic_config import TopicConfig
-from pyengine.rocketmq.transactions import HALF_TOPIC, OP_TOPIC, Check, TransactionalMessages
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
 
 KEPT_ASIDE = {SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, TIMER_TOPIC, DONE_TOPIC}  # topics of the store's own
 PROPERTY_WAIT_STORE = "WAIT"
+CLIENT_HOST = host_bytes(CLIENT)
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
 DEFAULT_MAX_RECONSUME_TIMES = 16
@@ -97,7 +97,7 @@ class Stored:
 
 @frozen
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RemoteSend:
     """Where a message that is sent over the network comes from. born: when its producer sent it, ms. host: the
     producer's, 8 bytes, and as text. reconsume_times, most: how often it was consumed, and may be; None: the broker's.
     """
@@ -373,7 +373,9 @@ class BrokerNode:
 
     # Storing
 
-    def send(self, message: Message, queue_id: int, new_topic_queues: int = 0, origin: Origin | None = None) -> Stored:
+    def send(
+        self, message: Message, queue_id: int, new_topic_queues: int = 0, origin: RemoteSend | None = None
+    ) -> Stored:
         """Store what a producer or a consumer's inner producer sends (SendMessageProcessor).
 
         new_topic_queues: how many a topic gets that this broker has not; 0 refuses it. origin: of a message that comes
@@ -404,16 +406,17 @@ class BrokerNode:
             )
             if origin is not None and is_half(properties, reconsume_times):
                 position, offset = self.transactions.prepare(
-                    topic, queue_id, message.body, properties, origin.sys_flag, born=origin.born,
-                    born_host=origin.host, reconsume_times=reconsume_times, flag=message.flag,
+                    topic, queue_id, message.body, properties,
+                    Origin(origin.born, origin.host, reconsume_times, message.flag, origin.sys_flag),
                 )  # fmt: skip
                 target = MessageQueue(topic, self.name, queue_id)
                 return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
-            return self._put(
-                topic, queue_id, message.body, properties, born=now if origin is None else origin.born,
-                born_host=host_bytes(CLIENT) if origin is None else origin.host, reconsume_times=reconsume_times,
-                flag=message.flag, sys_flag=0 if origin is None else origin.sys_flag,
-            )  # fmt: skip
+            stored_with = (
+                Origin(now, CLIENT_HOST, reconsume_times, message.flag)
+                if origin is None
+                else Origin(origin.born, origin.host, reconsume_times, message.flag, origin.sys_flag)
+            )
+            return self._put(topic, queue_id, message.body, properties, stored_with)
 
     def end_transaction(self, group: str, offset: int, position: int, outcome: int) -> None:
         """A producer commits a half message, or rolls it back (EndTransactionProcessor). Raises MQBrokerError."""
@@ -421,31 +424,27 @@ class BrokerNode:
             self._check_open()
             decided = self.transactions.end(group, offset, position, outcome)
             if decided is not None:
-                self._store_where_sent(decided, prepared_transaction_offset=position)
+                self._store_where_sent(decided, origin_of(decided)._replace(prepared_transaction_offset=position))
                 self.transactions.committed(offset)
 
-    def _store_where_sent(self, message: MessageExt, **about: Any) -> None:
+    def _store_where_sent(self, message: MessageExt, origin: Origin | None = None) -> None:
         """Store a message that was kept aside. Raises MQBrokerError."""
         properties = message.properties
         topic, queue_id = properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID])
         self._check_queue(topic, queue_id)
-        self.store.put_message(
-            topic, queue_id, message.body, properties, born=message.born_timestamp,
-            born_host=host_bytes(message.born_host), reconsume_times=message.reconsume_times, flag=message.flag,
-            sys_flag=message.sys_flag & ~STORE_HOST_V6, **about,
-        )  # fmt: skip
+        self.store.put_message(topic, queue_id, message.body, properties, origin or origin_of(message))
 
     def _ask_producer(self, group: str, message: MessageExt, half_topic: str, offset: int) -> None:
         self.ask_producer(group, message, half_topic, offset)
 
     def send_batch(
-        self, messages: Sequence[Message], queue_id: int, new_topic_queues: int, origin: Origin | None = None
+        self, messages: Sequence[Message], queue_id: int, new_topic_queues: int, origin: RemoteSend | None = None
     ) -> list[Stored]:
         """Store the messages of a batch, all of one topic, one behind the other in one queue."""
         topic = messages[0].topic
         remote, properties = origin is not None, [dict(message.properties) for message in messages]
         if origin is None:
-            origin = Origin(self.clock.now(), host_bytes(CLIENT), CLIENT)
+            origin = RemoteSend(self.clock.now(), CLIENT_HOST, CLIENT)
         check_sent_topic(topic)
         with self.lock:
             self._check_open()
@@ -454,13 +453,13 @@ class BrokerNode:
                 check_sent_message(message.body, own, 0, self.max_message_size, remote=remote)
             return [
                 self._put(
-                    topic, queue_id, message.body, own, born=origin.born, born_host=origin.host,
-                    flag=message.flag, sys_flag=origin.sys_flag,
+                    topic, queue_id, message.body, own,
+                    Origin(origin.born, origin.host, 0, message.flag, origin.sys_flag),
                 )
                 for message, own in zip(messages, properties, strict=True)
             ]  # fmt: skip
 
-    def _queue_to_send_to(self, topic: str, queue_id: int, new_topic_queues: int, origin: Origin | None) -> int:
+    def _queue_to_send_to(self, topic: str, queue_id: int, new_topic_queues: int, origin: RemoteSend | None) -> int:
         """The queue of a topic, which is made where it may be; any queue for one below 0. Raises MQBrokerError."""
         if topic not in self.topics:
             if not new_topic_queues and not topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
@@ -499,11 +498,8 @@ class BrokerNode:
             properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
             if not properties.get(names.PROPERTY_ORIGIN_MESSAGE_ID, "").strip():
                 properties[names.PROPERTY_ORIGIN_MESSAGE_ID] = self.offset_msg_id(stored.commit_log_offset)
-            return self._put(
-                topic, queue_id, stored.body, properties, born=stored.born_timestamp,
-                born_host=host_bytes(stored.born_host), reconsume_times=stored.reconsume_times + 1,
-                flag=stored.flag, sys_flag=stored.sys_flag & ~STORE_HOST_V6,
-            )  # fmt: skip
+            origin = origin_of(stored)._replace(reconsume_times=stored.reconsume_times + 1)
+            return self._put(topic, queue_id, stored.body, properties, origin)
 
     def offset_msg_id(self, position: int) -> str:
         """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""
@@ -520,8 +516,8 @@ class BrokerNode:
         self.create_topic(topic, max(DLQ_QUEUES, self.topics.get(topic, 0)))
         return topic, self._random.randrange(DLQ_QUEUES)
 
-    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], **about: Any) -> Stored:
-        """Store a message in its queue, or in that of its delay level. about: see MessageStore.put_message."""
+    def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin) -> Stored:
+        """Store a message in its queue, or in that of its delay level."""
         target = MessageQueue(topic, self.name, queue_id)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
@@ -533,9 +529,9 @@ class BrokerNode:
             properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
             topic, queue_id = SCHEDULE_TOPIC, level - 1
         elif (when := deliver_at(properties, self.clock.now())) is not None:
-            position, offset = self.timers.keep(when, topic, queue_id, body, properties, **about)
+            position, offset = self.timers.keep(when, topic, queue_id, body, properties, origin)
             return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
-        position, offset = self.store.put_message(topic, queue_id, body, properties, **about)
+        position, offset = self.store.put_message(topic, queue_id, body, properties, origin)
         return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
 
     def _arriving(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:
@@ -558,7 +554,8 @@ class BrokerNode:
     def _send_on(self, position: int, level: int, offset: int) -> None:
         """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""
         # DELAY stays: the real broker removes it when it has written the properties down already (messageTimeUp).
-        self._store_where_sent(self._decode(position), delivers=(level, offset))
+        message = self._decode(position)
+        self._store_where_sent(message, origin_of(message)._replace(delivers=(level, offset)))
 
     # Pulls
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.broker import commit_log_record as record
@@ -14,10 +15,37 @@ from pyengine.clock import Clock, Timer, Worker
 from pyengine.errors import InvalidSourceError, MQBrokerError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.commit_log import CommitLog, Frame
+from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import SERVICE_NOT_AVAILABLE
+from pyengine.rocketmq.remoting.stored_message import host_bytes
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"  # whose queues are the delay levels
 LOG_FLUSH_INTERVAL = 500  # ms
+
+
+class Origin(NamedTuple):
+    """What a message is stored with beside its topic, body and properties.
+
+    born: when its producer sent it, ms. born_host: its producer's address, 4 or 16 bytes, and 4 of port.
+    reconsume_times: how often it was given back. delivers: level and offset of the delayed message that this one is.
+    prepared_transaction_offset: position of its half message.
+    """
+
+    born: int
+    born_host: bytes
+    reconsume_times: int = 0
+    flag: int = 0
+    sys_flag: int = 0
+    delivers: tuple[int, int] | None = None
+    prepared_transaction_offset: int = 0
+
+
+def origin_of(message: MessageExt) -> Origin:
+    """Of a message that is stored again."""
+    return Origin(
+        message.born_timestamp, host_bytes(message.born_host), message.reconsume_times, message.flag,
+        message.sys_flag & ~STORE_HOST_V6,
+    )  # fmt: skip
 
 
 class MessageStore:
@@ -81,18 +109,11 @@ class MessageStore:
         queue_id: int,
         body: bytes | None,
         properties: dict[str, str],
-        *,
-        born: int,
-        born_host: bytes,
-        reconsume_times: int = 0,
-        flag: int = 0,
-        sys_flag: int = 0,
-        delivers: tuple[int, int] | None = None,
-        prepared_transaction_offset: int = 0,
+        origin: Origin,
     ) -> tuple[int, int]:
         """Store a message. Returns its position in the log and its offset in the queue.
 
-        delivers: level and offset of the delayed message that this one is. Raises InvalidMessageError for one that has
+        Raises InvalidMessageError for one that has
         no stored form, MQBrokerError, code 14, where the log cannot be written.
         """
         self._dispatch_rest()
@@ -102,17 +123,17 @@ class MessageStore:
         now = self._clock.now()
         position, offset = self.log.end, queue.max_offset
         frame = record.encode_message(
-            topic, body, properties, position, queue_id, offset, born, now, born_host=born_host,
-            store_host=self._store_host, reconsume_times=reconsume_times, flag=flag,
-            sys_flag=sys_flag | self._host_flag, delivers=delivers,
-            prepared_transaction_offset=prepared_transaction_offset,
+            topic, body, properties, position, queue_id, offset, origin.born, now, born_host=origin.born_host,
+            store_host=self._store_host, reconsume_times=origin.reconsume_times, flag=origin.flag,
+            sys_flag=origin.sys_flag | self._host_flag, delivers=origin.delivers,
+            prepared_transaction_offset=origin.prepared_transaction_offset,
         )  # fmt: skip
         # Behind the frame, which refuses tags that are no text.
         code = self._code(topic, queue_id, now, tags_code(properties.get(names.PROPERTY_TAGS)))
         self._append(frame)
         queue.append(position, record.stored_size(frame), code, now)
-        if delivers is not None:
-            self._take_for_delivered(*delivers)
+        if origin.delivers is not None:
+            self._take_for_delivered(*origin.delivers)
         self._dispatched = self.log.end
         self._sync_later()
         self._arriving(topic, queue_id, code, properties)

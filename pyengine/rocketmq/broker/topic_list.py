@@ -11,9 +11,9 @@ from pyengine._engine.wire import fastjson
 from pyengine._engine.wire.fastjson import INT32, whole_of
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES, read_topics
+from pyengine.rocketmq.broker.topic_config import READ_WRITE
 from pyengine.rocketmq.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.tables.allocation import MessageQueue
-from pyengine.rocketmq.topic_config import READ_WRITE
 from pyengine.whole_numbers import is_whole_number
 
 SHORT_FORMS = 'accepted: {"topic": 8}, {"topic": {"broker-a": 4}}, [["topic", "broker-a", 0]], a broker\'s topics.json'

@@ -13,6 +13,7 @@ from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.errors import MQClientError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES
 from pyengine.rocketmq.broker.broker_node import BrokerNode
+from pyengine.rocketmq.broker.topic_config import TopicConfig
 from pyengine.rocketmq.remoting.mq_client_api import (
     INVALID_PARAMETER,
     SYSTEM_ERROR,
@@ -24,7 +25,6 @@ from pyengine.rocketmq.server.connections import Connection, answer, reply
 from pyengine.rocketmq.server.groups import SubscriptionGroups
 from pyengine.rocketmq.server.served import Served
 from pyengine.rocketmq.server.stats import Stats
-from pyengine.rocketmq.topic_config import TopicConfig
 
 CONSUMER_NOT_ONLINE = 206
 CONSUME_MSG_TIMEOUT = 207
@@ -110,7 +110,7 @@ class AdminRequests:
         return answer(request)
 
     def _all_topics(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        table = {topic: _config(topic, config) for topic, config in self._served.all_topics(self._node.name).items()}
+        table = {topic: config.entry(topic) for topic, config in self._served.all_topics(self._node.name).items()}
         body = write_body("TopicConfigAndMappingSerializeWrapper", {"topicConfigTable": table})
         return answer(request, fields={}, body=body)
 
@@ -119,7 +119,7 @@ class AdminRequests:
         config = self._served.topic_at(self._node.name, topic)
         if config is None:
             return answer(request, TOPIC_NOT_EXIST, f"No topic in this broker. topic: {topic}")
-        return answer(request, body=write_body("TopicConfigAndQueueMapping", _config(topic, config)))
+        return answer(request, body=write_body("TopicConfigAndQueueMapping", config.entry(topic)))
 
     def _topic_stats(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         topic = read_header("GetTopicStatsInfoRequestHeader", request.ext_fields)["topic"] or ""
@@ -481,16 +481,3 @@ class AdminRequests:
             table[f"{pool}ThreadPoolQueueSize"] = "0"
             table[f"{pool}ThreadPoolQueueHeadWaitTimeMills"] = "0"
         return answer(request, body=write_body("KVTable", {"table": table}))
-
-
-def _config(topic: str, config: TopicConfig) -> dict[str, Any]:
-    return {
-        "attributes": {},
-        "order": config.order,
-        "perm": config.perm,
-        "readQueueNums": config.read_queues,
-        "topicFilterType": "SINGLE_TAG",
-        "topicName": topic,
-        "topicSysFlag": config.sys_flag,
-        "writeQueueNums": config.write_queues,
-    }

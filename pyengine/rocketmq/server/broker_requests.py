@@ -27,9 +27,11 @@ from pyengine.errors import (
     PyengineError,
 )
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.broker_node import BrokerNode, Origin, PulledFrames, Stored
+from pyengine.rocketmq.broker.broker_node import BrokerNode, PulledFrames, RemoteSend, Stored
 from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.broker.message_check import illegal_message
+from pyengine.rocketmq.broker.topic_config import READABLE
+from pyengine.rocketmq.broker.transactions import COMMIT, ROLLBACK
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_SUBSCRIPTION,
@@ -54,8 +56,6 @@ from pyengine.rocketmq.server.groups import SubscriptionGroups
 from pyengine.rocketmq.server.served import Served
 from pyengine.rocketmq.server.stats import Stats
 from pyengine.rocketmq.tables.allocation import MessageQueue
-from pyengine.rocketmq.topic_config import READABLE
-from pyengine.rocketmq.transactions import COMMIT, ROLLBACK
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
@@ -210,7 +210,7 @@ class BrokerRequests:
         except MQClientError as error:
             raise MQBrokerError(INVALID_PARAMETER, error.problem) from error
         host, flag = _origin_host(connection)
-        origin = Origin(
+        origin = RemoteSend(
             header["bornTimestamp"] or self.node.clock.now(), host, connection.remote_address,
             (header["sysFlag"] or 0) | flag, header["reconsumeTimes"] or 0, header["maxReconsumeTimes"],
         )  # fmt: skip
@@ -235,7 +235,7 @@ class BrokerRequests:
         topic: str,
         queue_id: int,
         new_queues: int,
-        origin: Origin,
+        origin: RemoteSend,
         common: dict[str, str],
     ) -> RemotingCommand:
         if topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):

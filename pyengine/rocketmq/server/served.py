@@ -10,12 +10,12 @@ from pyengine.clock import Clock
 from pyengine.errors import MQBrokerError
 from pyengine.rocketmq.broker.broker_node import BrokerNode
 from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC
+from pyengine.rocketmq.broker.timers import TIMER_TOPIC
+from pyengine.rocketmq.broker.topic_config import INHERITED, READ_WRITE, TopicConfig
+from pyengine.rocketmq.broker.transactions import HALF_TOPIC, OP_TOPIC
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import NO_PERMISSION, ClientEvents, HeartbeatData
 from pyengine.rocketmq.server.connections import address_text
-from pyengine.rocketmq.timers import TIMER_TOPIC
-from pyengine.rocketmq.topic_config import INHERITED, READ_WRITE, TopicConfig
-from pyengine.rocketmq.transactions import HALF_TOPIC, OP_TOPIC
 
 CLUSTER = "DefaultCluster"
 AUTO_CREATE_TOPIC = "TBW102"

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pyengine import rocketmq
-from pyengine.rocketmq import transactions
+from pyengine.rocketmq.broker import transactions
 from tests.rocketmq.live.corners import (
     LAST,
     TIMESTAMP,

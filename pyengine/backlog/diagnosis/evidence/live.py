@@ -19,11 +19,11 @@ from pyengine.backlog.diagnosis.evidence.model import (
     SubscriptionState,
 )
 from pyengine.errors import MQBrokerError
-from pyengine.rocketmq.admin import ClusterAdmin
 from pyengine.rocketmq.broker.broker import Broker as RocketMQBroker
 from pyengine.rocketmq.consumer.consume_stats import consume_stats
 from pyengine.rocketmq.consumer.push_consumer import DefaultMQPushConsumer
 from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo
+from pyengine.rocketmq.remoting.cluster_admin import ClusterAdmin
 from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
 from pyengine.topology import BrokerConfiguration
 

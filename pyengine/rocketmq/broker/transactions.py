@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pyengine.clock import Clock, Timer
 from pyengine.errors import MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.message_store import MessageStore
+from pyengine.rocketmq.broker.message_store import MessageStore, Origin, origin_of
+from pyengine.rocketmq.broker.outstanding import Outstanding
 from pyengine.rocketmq.message import MessageExt
-from pyengine.rocketmq.outstanding import Outstanding
 from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
-from pyengine.rocketmq.remoting.stored_message import host_bytes, message_of
+from pyengine.rocketmq.remoting.stored_message import message_of
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
@@ -61,7 +61,7 @@ class TransactionalMessages:
             self._timer.cancel()
 
     def prepare(
-        self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], sys_flag: int, **about: object
+        self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin
     ) -> tuple[int, int]:
         """Keep a half message. Returns its position in the log and its offset among them."""
         unique = properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
@@ -69,7 +69,7 @@ class TransactionalMessages:
             properties[PROPERTY_TRANSACTION_ID] = unique
         properties[names.PROPERTY_REAL_TOPIC] = topic
         properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
-        kept = self._half.put(body, properties, sys_flag=sys_flag & ~TRANSACTION_BITS, **about)
+        kept = self._half.put(body, properties, origin._replace(sys_flag=origin.sys_flag & ~TRANSACTION_BITS))
         self._look_later()
         return kept
 
@@ -131,10 +131,7 @@ class TransactionalMessages:
     def _put_back(self, message: MessageExt, offset: int, times: int) -> tuple[str, MessageExt, int]:
         """Keep it anew, as one that was asked for once more. Returns what to ask, and of whom."""
         message.properties[PROPERTY_CHECK_TIMES] = str(times)
-        position, following = self._half.put(
-            message.body, message.properties, born=message.born_timestamp, born_host=host_bytes(message.born_host),
-            reconsume_times=message.reconsume_times, flag=message.flag, sys_flag=message.sys_flag,
-        )  # fmt: skip
+        position, following = self._half.put(message.body, message.properties, origin_of(message))
         self._half.end(offset)
         again = message_of(self._store.log.read(position), self._broker_name)
         return message.properties.get(PROPERTY_PRODUCER_GROUP, ""), again, following

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
-from pyengine.rocketmq.broker.message_store import MessageStore
+from pyengine.rocketmq.broker.message_store import MessageStore, Origin
+from pyengine.rocketmq.remoting.mq_client_api import CLIENT
 from pyengine.rocketmq.remoting.stored_message import host_bytes
 
-NOBODY = host_bytes("127.0.0.1:0")
+HOST = host_bytes(CLIENT)
 
 
 class Outstanding:
@@ -33,9 +34,9 @@ class Outstanding:
             if offset not in ended
         }
 
-    def put(self, body: bytes | None, properties: dict[str, str], **about: object) -> tuple[int, int]:
-        """Keep one aside. Returns its position in the log and its offset. about: see MessageStore.put_message."""
-        position, offset = self._store.put_message(self.topic, 0, body, properties, **about)  # type: ignore[arg-type]
+    def put(self, body: bytes | None, properties: dict[str, str], origin: Origin) -> tuple[int, int]:
+        """Keep one aside. Returns its position in the log and its offset."""
+        position, offset = self._store.put_message(self.topic, 0, body, properties, origin)
         self.offsets[offset] = position
         return position, offset
 
@@ -45,7 +46,7 @@ class Outstanding:
         if position is None:
             return
         now = self._store.now()
-        self._store.put_message(self._done_topic, 0, f"{offset},".encode(), {"TAGS": "d"}, born=now, born_host=NOBODY)
+        self._store.put_message(self._done_topic, 0, f"{offset},".encode(), {"TAGS": "d"}, Origin(now, HOST))
         least = min(self.offsets, default=self._store.consume_queue(self.topic, 0).max_offset)
         self._store.delete_below(self.topic, 0, least)
         if not self.offsets:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from pyengine.attributes import frozen
 
@@ -38,3 +39,16 @@ class TopicConfig:
             f"perm={perm}, topicFilterType=SINGLE_TAG, topicSysFlag={self.sys_flag}, "
             f"order={'true' if self.order else 'false'}, attributes={{}}]"
         )
+
+    def entry(self, topic: str) -> dict[str, Any]:
+        """The topic's entry in topicConfigTable, in files and answers."""
+        return {
+            "attributes": {},
+            "order": self.order,
+            "perm": self.perm,
+            "readQueueNums": self.read_queues,
+            "topicFilterType": "SINGLE_TAG",
+            "topicName": topic,
+            "topicSysFlag": self.sys_flag,
+            "writeQueueNums": self.write_queues,
+        }

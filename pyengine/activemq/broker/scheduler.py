@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyengine._engine.message.message import Message
-from pyengine.activemq.cron import next_time
+from pyengine.activemq.broker.cron import next_time
 from pyengine.clock import Clock
 from pyengine.destinations import Destination, destination_of
 from pyengine.errors import JMSError

@@ -10,10 +10,10 @@ from pyengine._engine.java.numbers import parsed_long
 from pyengine.clock import Clock, Timer
 from pyengine.errors import MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.message_check import PROPERTY_TIMER_OUT_MS, TIMER_PROPERTIES
-from pyengine.rocketmq.broker.message_store import MessageStore
+from pyengine.rocketmq.broker.message_check import PROPERTY_TIMER_OUT_MS
+from pyengine.rocketmq.broker.message_store import MessageStore, Origin
+from pyengine.rocketmq.broker.outstanding import Outstanding
 from pyengine.rocketmq.message import MessageExt
-from pyengine.rocketmq.outstanding import Outstanding
 from pyengine.rocketmq.remoting.mq_client_api import MESSAGE_ILLEGAL
 from pyengine.rocketmq.remoting.stored_message import message_of
 from pyengine.visible import logger
@@ -90,14 +90,14 @@ class TimerMessages:
             self._timer.cancel()
 
     def keep(
-        self, when: int, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], **about: object
+        self, when: int, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin
     ) -> tuple[int, int]:
         """Keep a message until ``when`` (ms), to the second. Returns its position in the log and its offset there."""
         slot = (when - 1) // PRECISION * PRECISION
         properties[PROPERTY_TIMER_OUT_MS] = str(slot)
         properties[names.PROPERTY_REAL_TOPIC] = topic
         properties[names.PROPERTY_REAL_QUEUE_ID] = str(queue_id)
-        kept = self._kept.put(body, properties, **about)
+        kept = self._kept.put(body, properties, origin)
         heapq.heappush(self._due, (slot + PRECISION, kept[1]))
         self._look_later()
         return kept
@@ -129,8 +129,3 @@ class TimerMessages:
                     continue
                 self._kept.end(offset)
             self._look_later()
-
-
-def has_timer(properties: Mapping[str, str]) -> bool:
-    """Whether a message names a time of its own."""
-    return any(name in properties for name in TIMER_PROPERTIES)

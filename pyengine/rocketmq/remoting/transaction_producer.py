@@ -11,11 +11,11 @@ from pyengine._engine.rocketmq.commands.stored_message import parse_message_id
 from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import ConfigurationError, IllegalStateError, MQBrokerError, MQClientError, RemotingError
 from pyengine.rocketmq import message as names
+from pyengine.rocketmq.broker.transactions import PROPERTY_PRODUCER_GROUP
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, HalfMessage, SendResult, SendStatus
 from pyengine.rocketmq.remoting.producer import Producer, log
-from pyengine.rocketmq.transactions import PROPERTY_PRODUCER_GROUP
 
 
 class LocalTransactionState(Enum):
