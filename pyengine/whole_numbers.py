@@ -23,3 +23,10 @@ def whole_number(name: str, value: object, limit: int = 2**63) -> int:
     if not is_whole_number(value, -limit, limit - 1):
         raise ConfigurationError(name, shown(value), f"a whole number of {limit.bit_length()} bits is needed")
     return index(value)
+
+
+def whole_number_from(name: str, value: object, low: int, high: int) -> int:
+    """The value, from ``low`` to ``high``. Raises ConfigurationError, which calls it ``name``, for any other."""
+    if not is_whole_number(value, low, high):
+        raise ConfigurationError(name, value, f"must be a whole number from {low} to {high}")
+    return index(value)

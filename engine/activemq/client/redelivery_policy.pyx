@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from pyengine.durations import whole_milliseconds
 from pyengine.errors import InvalidTopologyError, UnknownNameError, did_you_mean, unknown_arguments
+from pyengine.whole_numbers import is_whole_number
 
 
 cdef object in_milliseconds(object delay):
@@ -44,7 +45,7 @@ cdef class RedeliveryPolicy:
                 ("redeliveryDelay", redelivery_delay, 0, 2**62),
                 ("maximumRedeliveryDelay", maximum_redelivery_delay, -1, 2**62),
                 ("collisionAvoidancePercent", collision_avoidance_percent, 0, 127)):
-            if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            if not is_whole_number(value, low, high):
                 raise InvalidTopologyError(f"must be a whole number from {low} to {high}", key=name, value=value)
         for name, value in (("useExponentialBackOff", use_exponential_back_off),
                             ("useCollisionAvoidance", use_collision_avoidance),

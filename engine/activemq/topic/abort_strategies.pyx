@@ -3,10 +3,11 @@
 from libc.stdint cimport int64_t
 
 from pyengine.errors import ConfigurationError
+from pyengine.whole_numbers import is_whole_number
 
 
 cdef int64_t whole(str strategy, str option, object value) except? -2:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
+    if not is_whole_number(value, -(2**63), 2**63 - 1):
         raise ConfigurationError(f"{strategy}.{option}", value, "must be a whole number")
     return value
 

@@ -8,12 +8,7 @@ from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.topic.message_references cimport References
 
 from pyengine.errors import ConfigurationError
-
-
-cdef int64_t whole(str option, object value, object low, object high) except? -2:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ConfigurationError(option, value, f"must be a whole number from {low} to {high}")
-    return value
+from pyengine.whole_numbers import whole_number_from
 
 
 cdef class PendingLimit:
@@ -30,7 +25,7 @@ cdef class ConstantPendingLimit(PendingLimit):
     """constantPendingMessageLimitStrategy: ``limit`` messages; -1 (the default): any number, 0: none."""
 
     def __cinit__(self, limit=-1):
-        self.limit = whole("constantPendingMessageLimitStrategy.limit", limit, -(2**31), 2**31 - 1)
+        self.limit = whole_number_from("constantPendingMessageLimitStrategy.limit", limit, -(2**31), 2**31 - 1)
 
     def __reduce__(self):
         return type(self), (self.limit,)
@@ -65,7 +60,7 @@ cdef int64_t pending_limit(object strategy, int64_t prefetch, int64_t consumer_l
     if isinstance(strategy, PendingLimit):
         limit = (<PendingLimit> strategy).limit_for(prefetch)
     else:
-        limit = whole("pendingMessageLimitStrategy", strategy(prefetch), -(2**31), 2**31 - 1)
+        limit = whole_number_from("pendingMessageLimitStrategy", strategy(prefetch), -(2**31), 2**31 - 1)
     if consumer_limit > 0 and (limit < 0 or consumer_limit < limit):
         limit = consumer_limit
     return limit if limit >= 0 else -1
@@ -110,7 +105,8 @@ cdef class Eviction:
     """
 
     def __cinit__(self, *arguments, high_watermark=1000, expiry_check=True, **named):
-        self.high_watermark = whole("evictExpiredMessagesHighWatermark", high_watermark, -(2**31), 2**31 - 1)
+        self.high_watermark = whole_number_from(
+            "evictExpiredMessagesHighWatermark", high_watermark, -(2**31), 2**31 - 1)
         self.expiry_check = expiry_check
 
     def __reduce__(self):

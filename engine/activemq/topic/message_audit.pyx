@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 
 from pyengine._engine.lowlevel.memory cimport allocate_zeros
 
-from pyengine.errors import ConfigurationError
+from pyengine.whole_numbers import whole_number_from
 
 
 cpdef tuple producer_and_number(object message_id):
@@ -64,8 +64,7 @@ cdef class Audit:
 
     def __cinit__(self, depth=2048, producers=64):
         for option, value in (("maxAuditDepth", depth), ("maxProducersToAudit", producers)):
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31:
-                raise ConfigurationError(option, value, "must be a whole number from 0 to 2147483647")
+            whole_number_from(option, value, 0, 2**31 - 1)
         self.depth = depth
         self.producers = producers
         self.windows = {}

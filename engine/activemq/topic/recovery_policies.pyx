@@ -9,15 +9,10 @@ from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.topic.message_references cimport References
 
 from pyengine.errors import ConfigurationError
+from pyengine.whole_numbers import whole_number_from
 
 cdef str RETAIN = "ActiveMQ.Retain"
 cdef str RETAINED = "ActiveMQ.Retained"
-
-
-cdef int64_t whole(str option, object value, object low, object high) except? -2:
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-        raise ConfigurationError(option, value, f"must be a whole number from {low} to {high}")
-    return value
 
 
 cdef bint wants_retain(object body) except -1:
@@ -96,7 +91,8 @@ cdef class FixedCountRecovery(Recovery):
     """fixedCountSubscriptionRecoveryPolicy: the last ``maximum_size`` (100) messages."""
 
     def __cinit__(self, maximum_size=100):
-        self.maximum_size = whole("fixedCountSubscriptionRecoveryPolicy.maximumSize", maximum_size, 1, 2**31 - 1)
+        self.maximum_size = whole_number_from(
+            "fixedCountSubscriptionRecoveryPolicy.maximumSize", maximum_size, 1, 2**31 - 1)
         self.ring = []
 
     def arguments(self):
@@ -127,7 +123,8 @@ cdef class FixedSizedRecovery(Recovery):
     """
 
     def __cinit__(self, maximum_size=65536):
-        self.maximum_size = whole("fixedSizedSubscriptionRecoveryPolicy.maximumSize", maximum_size, 0, 2**31 - 1)
+        self.maximum_size = whole_number_from(
+            "fixedSizedSubscriptionRecoveryPolicy.maximumSize", maximum_size, 0, 2**31 - 1)
         self.buffer = deque()
 
     def arguments(self):
@@ -174,7 +171,7 @@ cdef class TimedRecovery(Recovery):
     """
 
     def __cinit__(self, recover_duration=60000):
-        self.recover_duration = whole(
+        self.recover_duration = whole_number_from(
             "timedSubscriptionRecoveryPolicy.recoverDuration", recover_duration, -(2**63), 2**63 - 1)
         self.buffer = deque()
 
