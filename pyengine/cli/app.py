@@ -426,7 +426,7 @@ def serve_activemq(
             data,
             users=None if user is None else serving.users_of(user),
             allow_anonymous=allow_anonymous,
-            manual_clock=manual_clock,
+            by_hand=manual_clock,
         )
 
 

@@ -13,9 +13,10 @@ from types import EllipsisType
 from typing import TextIO
 
 from pyengine.activemq.broker.broker import Broker
+from pyengine.cli import manual_clock
 from pyengine.cli.outlet import tell
 from pyengine.clock import ManualClock
-from pyengine.errors import ConfigurationError, PyengineError
+from pyengine.errors import ConfigurationError
 
 DEFAULT = "stomp://127.0.0.1:61613"
 
@@ -42,10 +43,10 @@ def serve(
     *,
     users: Mapping[str, str] | None,
     allow_anonymous: bool,
-    manual_clock: bool,
+    by_hand: bool,
 ) -> None:
-    """Serve until SIGTERM, Ctrl-C or, with a manual clock, the end of standard input."""
-    clock = ManualClock() if manual_clock else None
+    """Serve until SIGTERM, Ctrl-C or, with a clock that standard input moves by hand, its end."""
+    clock = ManualClock() if by_hand else None
     made: Callable[[], Broker]
     if configuration is None:
 
@@ -99,28 +100,13 @@ def _end(*unused: object) -> None:
 
 
 def follow(broker: Broker, clock: ManualClock, commands: TextIO) -> None:
-    """Do what standard input says, and answer with a line each: ``advance MS`` with ``now MS``, ``now`` with the same,
-    ``held QUEUE`` with a JSON list of the messages that wait there and why. What is wrong is answered ``error ...``."""
+    """Answer each line of standard input; ``held QUEUE`` with a JSON list of the messages that wait there and why."""
+
+    def held(queue: str) -> str:
+        found = broker.held(queue)
+        return json.dumps(
+            [{"message": each.message_id, "reason": each.reason.name, "blocked_by": each.blocked_by} for each in found]
+        )
+
     for line in commands:
-        command, _, argument = line.strip().partition(" ")
-        try:
-            print(_answer(broker, clock, command, argument.strip()), flush=True)
-        except (PyengineError, ValueError) as error:
-            print(f"error {error}", flush=True)
-
-
-def _answer(broker: Broker, clock: ManualClock, command: str, argument: str) -> str:
-    if command == "advance":
-        if not argument.isascii() or not argument.isdecimal():
-            raise ValueError(f"advance {argument}: say how many ms, a whole number")
-        clock.advance(int(argument))
-        return f"now {clock.now()}"
-    if command == "now":
-        return f"now {clock.now()}"
-    if command == "held":
-        held = [
-            {"message": each.message_id, "reason": each.reason.name, "blocked_by": each.blocked_by}
-            for each in broker.held(argument)
-        ]
-        return json.dumps(held)
-    raise ValueError(f"{command}: say advance MS, now or held QUEUE")
+        print(manual_clock.answer(clock, line, {"held": held}), flush=True)

@@ -6,20 +6,21 @@ import signal
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
+from pyengine.cli import manual_clock
 from pyengine.clock import ManualClock
 from pyengine.rocketmq.broker.broker import Broker
 
 
-def serve(listen: str, data: Path | None, manual_clock: bool, allow_anonymous: bool, levels: str) -> None:
+def serve(listen: str, data: Path | None, by_hand: bool, allow_anonymous: bool, levels: str) -> None:
     """Serve until SIGINT or SIGTERM. Prints ``name server HOST:PORT`` and, for each broker, ``broker HOST:PORT``.
 
-    manual_clock: time stands still but for the lines ``advance MS`` on standard input, each answered ``now MS`` when
-    all that fell due is done. Raises what Broker raises.
+    by_hand: time stands still, and standard input moves it (manual_clock). Raises what Broker raises.
     """
     # It begins now: clients compare the broker's times with their own.
-    clock = ManualClock(time.time_ns() // 1_000_000) if manual_clock else None
+    clock = ManualClock(time.time_ns() // 1_000_000) if by_hand else None
     done = threading.Event()
     with Broker(
         data, listen=listen, clock=clock, allow_anonymous=allow_anonymous, message_delay_level=levels
@@ -39,20 +40,16 @@ def serve(listen: str, data: Path | None, manual_clock: bool, allow_anonymous: b
         if clock is None:
             done.wait()
         else:
-            threading.Thread(target=_read_steps, args=(broker, clock), name="steps", daemon=True).start()
+            threading.Thread(target=_read_commands, args=(broker, clock), name="commands", daemon=True).start()
             broker.serve()
 
 
-def _read_steps(broker: Broker, clock: ManualClock) -> None:
-    """Move the time as standard input says; at its end the time stands still for good."""
+def _read_commands(broker: Broker, clock: ManualClock) -> None:
+    """Do what standard input says, on the thread that owns the clock; at its end the time stands still for good."""
     for line in sys.stdin:
-        words = line.split()
-        if len(words) == 2 and words[0] == "advance" and words[1].isascii() and words[1].isdecimal():
-            broker.call(lambda milliseconds=int(words[1]): _advance(clock, milliseconds))  # type: ignore[misc]
-        elif words:
-            print(f"not understood: {line.strip()[:100]!r}; say: advance MS", file=sys.stderr)
+        if line.strip():
+            broker.call(partial(_answer, clock, line))
 
 
-def _advance(clock: ManualClock, milliseconds: int) -> None:
-    clock.advance(milliseconds)
-    print(f"now {clock.now()}", flush=True)
+def _answer(clock: ManualClock, line: str) -> None:
+    print(manual_clock.answer(clock, line), flush=True)

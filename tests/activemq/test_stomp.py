@@ -486,7 +486,7 @@ def test_serve_with_a_clock_on_standard_input() -> None:
             ("held a", "[]"),
             ("advance", "error advance : say how many ms, a whole number"),
             ("held b", "error there is no destination queue://b; did you mean 'queue://a'?"),
-            ("stop", "error stop: say advance MS, now or held QUEUE"),
+            ("stop", "error stop: say advance MS, now, held"),
         ):
             process.stdin.write(command + "\n")
             process.stdin.flush()
