@@ -32,6 +32,19 @@ def _run(command: Sequence[str | Path], what: str) -> None:
         raise RivalMissingError(f"{what} failed: {lines[0][:200]}")
 
 
+def end(process: subprocess.Popen[str]) -> None:
+    """Close the input of a program that ends with it; kill it if it is still there after 20 s."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
 @contextlib.contextmanager
 def _alone() -> Iterator[None]:
     """One process at a time fetches and compiles: tests run in several, which share build/ and Maven's files."""

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from bench.contest import RivalMissingError
-from bench.jvm import harness
+from bench.jvm import end, harness
 
 SOURCES = Path(__file__).parent / "java"
 BUILD = Path(__file__).parents[3] / "build" / "stomp"
@@ -45,22 +45,7 @@ class RealBroker:
         self._process.stdin.flush()
         self.port = int(self._line())
 
-    def processor_time(self) -> float:
-        """Seconds of processor time that the JVM has taken."""
-        assert self._process.stdin is not None
-        self._process.stdin.write("\n")
-        self._process.stdin.flush()
-        return int(self._line()) / 1e6
-
     def close(self) -> None:
         """End the JVM."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        end(self._process)
         self._errors.close()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bench.contest import RivalMissingError
-from bench.jvm import harness
+from bench.jvm import end, harness
 from pyengine import rocketmq
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, ConsumeOrderlyStatus, MessageExt
 from tests.rocketmq.live.real import BUILD, OPENED
@@ -114,15 +114,7 @@ class PipeClient:
         self.ask("stop", name=name)
 
     def close(self) -> None:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        end(self._process)
         self._errors.close()
 
 

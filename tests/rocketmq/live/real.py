@@ -8,7 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
-from bench.jvm import harness
+from bench.jvm import end, harness
 
 HERE = Path(__file__).parent
 BUILD = HERE.parents[2] / "build" / "rocketmq"
@@ -66,13 +66,5 @@ class Real:
 
     def close(self) -> None:
         """End the JVM."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        end(self._process)
         self._errors.close()

@@ -1,12 +1,10 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
-import java.lang.management.ManagementFactory;
 import org.apache.activemq.broker.BrokerService;
 
 /**
  * A broker that listens for STOMP, in memory, or with its messages in the folder that is its argument. Prints its port;
- * answers a line "new" with the port of a new broker in its place, any other with the microseconds of processor time
- * that the JVM has taken; ends with its input.
+ * answers a line "new" with the port of a new broker in its place; ends with its input.
  */
 public class StompBroker {
     public static void main(String[] arguments) throws Exception {
@@ -17,11 +15,7 @@ public class StompBroker {
                 broker.stop();
                 broker.waitUntilStopped();
                 broker = start(arguments);
-                continue;
             }
-            com.sun.management.OperatingSystemMXBean system =
-                (com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
-            System.out.println(system.getProcessCpuTime() / 1000);
         }
         broker.stop();
         System.exit(0);
