@@ -19,7 +19,7 @@ cdef class RegionBroker:
     cdef public QueueRegion region
     cdef public object clock
     cdef public object router
-    cdef public bint intercepts               # whether plugins or a scheduler see a message first
+    cdef public object interceptors           # plugins and the scheduler, which see a message first; None without
     cdef public bint _closed                  # True also until it is running
 
     cdef int put(self, object connection_id, object destination, Message message, object transaction_id,

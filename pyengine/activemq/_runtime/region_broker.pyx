@@ -36,13 +36,7 @@ cdef class RegionBroker:
     def _open(self):
         raise NotImplementedError
 
-    def _transaction(self, transaction_id):
-        raise NotImplementedError
-
-    def _intercept(self, destination, message, transaction_id, now):
-        raise NotImplementedError
-
-    def _send_within(self, transaction, destination, message):
+    def _send_within(self, transaction_id, destination, message):
         raise NotImplementedError
 
     def _acknowledge_of(self, subscription, ack):
@@ -62,10 +56,10 @@ cdef class RegionBroker:
         try:
             if self._closed:
                 self._open()
-            if self.intercepts and self._intercept(destination, message, transaction_id, now):
+            if self.interceptors is not None and self.interceptors.takes(destination, message, transaction_id, now):
                 return 0
             if transaction_id is not None:
-                self._send_within(self._transaction(transaction_id), destination, message)
+                self._send_within(transaction_id, destination, message)
                 return 0
             # As router.route, which everything takes that comes from elsewhere.
             region.sent += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Literal
 
@@ -12,6 +11,7 @@ from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.destination_metrics import FAMILIES, destination_metrics
+from pyengine.activemq.broker.producers import Producers
 from pyengine.activemq.broker.queues import QueueDestination
 from pyengine.activemq.broker.router import AnyDestination, Router
 from pyengine.activemq.broker.subscription import Subscription
@@ -33,8 +33,8 @@ class Administration:
     router: Router
     topics: Topics
     dead_letters: DeadLetters
+    producers: Producers
     _subscriptions: dict[str, Subscription]
-    _produced: Counter[Destination | None]  # how many producers send to a destination, or to none of their own
 
     def settle(self) -> None:
         """Under a manual clock: run what workers were asked to do."""
@@ -322,7 +322,7 @@ class Administration:
 
     def producer_count(self, destination: Destination) -> int:
         """How many producers of that destination there are."""
-        return self._produced[destination]
+        return self.producers.count(destination)
 
     def _queue_view(self, queue: QueueDestination) -> QueueView:
         counts = queue.core.statistics

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
@@ -24,19 +23,23 @@ from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq._runtime.region_broker import RegionBroker
 from pyengine.activemq.broker.administration import Administration
 from pyengine.activemq.broker.advisories import Advisories
+from pyengine.activemq.broker.configured import InPlace, configuration, configured
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, teller
 from pyengine.activemq.broker.inactive import InactiveDestinations
+from pyengine.activemq.broker.interceptors import Interceptors
+from pyengine.activemq.broker.producers import Producers
 from pyengine.activemq.broker.queues import QueueDestination, acknowledged
 from pyengine.activemq.broker.router import AnyDestination, Router
-from pyengine.activemq.broker.scheduler import KEPT_IN, Scheduled, Scheduler, asks_for_scheduler
+from pyengine.activemq.broker.scheduler import KEPT_IN, Scheduler
 from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.slow_consumers import SlowConsumers
 from pyengine.activemq.broker.subscription import Connection, Source, Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transaction import Transaction
+from pyengine.activemq.broker.transactions import Transactions
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
 from pyengine.activemq.transport.connectors import ConnectorURI, check_open, connector_uri
@@ -54,8 +57,8 @@ from pyengine.errors import (
     counted,
 )
 from pyengine.processes import belong, forget_at_fork
-from pyengine.topology.broker import BrokerConfiguration, NotModelled
 from pyengine.topology.checked import check, check_arguments
+from pyengine.topology.not_modelled import NotModelled
 from pyengine.topology.policy import (
     DEFAULT_VIRTUAL_TOPIC,
     DiscardingPlugin,
@@ -233,9 +236,8 @@ class Broker(Declared, RegionBroker, Administration):
                 remove_consumer=partial(self.remove_consumer, lost=True),
                 remove_connection=partial(self.remove_connection, lost=True),
             )
-            self._transactions: dict[str, Transaction] = {}
-            self._producers: dict[str, Connection] = {}
-            self._produced: Counter[Destination | None] = Counter()
+            self._transactions = Transactions()
+            self.producers = Producers()
             self._temporary: dict[Destination, Connection] = {}
             self._connected = 0
             purge = milliseconds("Broker.schedule_period_for_destination_purge", schedule_period_for_destination_purge)
@@ -244,18 +246,17 @@ class Broker(Declared, RegionBroker, Administration):
                 self.router,
                 self.topics,
                 purge,
-                producers=self.producer_count,
+                producers=self.producers.count,
                 remove=partial(self.remove_destination, ""),
             )
             self._closed = False
             _RUNNING[name] = self
-            self._stamping = time_stamping_plugin
-            self._forcing = force_persistency_mode_plugin
-            self._scheduler: Scheduler | None = None
             with self.outbox:
-                if scheduler_support:
-                    self._scheduler = Scheduler(self, self.store)
-                self.intercepts = bool(scheduler_support or time_stamping_plugin or force_persistency_mode_plugin)
+                scheduler = Scheduler(services, self.started, self.router.route) if scheduler_support else None
+                if scheduler is not None or time_stamping_plugin or force_persistency_mode_plugin:
+                    self.interceptors = Interceptors(
+                        self.clock, self._transactions, time_stamping_plugin, force_persistency_mode_plugin, scheduler
+                    )
                 if self.store is not None:
                     for known in self.store.destinations():
                         if known != KEPT_IN:
@@ -308,49 +309,15 @@ class Broker(Declared, RegionBroker, Administration):
         InvalidTopologyError for the file, and what Broker raises.
         """
         check_arguments("Broker.from_xml", cls.from_xml, locals())
-        options: dict[str, Any] = {"properties": properties, "environment": environment, "broker": broker}
-        if isinstance(source, str) and source.lstrip("\ufeff \t\r\n").startswith("<"):
-            found = BrokerConfiguration.from_text(source, **options)
-        else:
-            found = BrokerConfiguration.load(source, **options)
-        folder = found.store_directory if isinstance(directory, EllipsisType) else directory
-        if folder is not None and found.delete_all_messages_on_startup:
-            delete_store(folder)
-        left_out = list(found.not_modelled)
-        if users is None and found.users is not None:
-            users = dict(found.users)
-        if transport_connectors is None:
-            transport_connectors = []
-            for uri in found.transport_connectors:
-                try:
-                    check_open([connector_uri(uri)], users=users is not None, allow_anonymous=allow_anonymous)
-                except ConfigurationError as error:
-                    line, element = found.places[uri]
-                    left_out.append(NotModelled(found.file, line, element, "uri", uri, str(error), False))
-                else:
-                    transport_connectors.append(uri)
-        made = cls(
-            folder,
-            name=name or found.name,
-            policies=found.policies,
-            virtual_destinations=found.virtual_destinations,
-            redelivery_plugin=found.redelivery_plugin,
-            discarding_plugin=found.discarding_plugin,
-            journal_disk_sync_strategy=found.journal_disk_sync_strategy,
-            cursor_limit=cursor_limit,
-            release=release,
-            offline_durable_subscriber_timeout=found.offline_durable_subscriber_timeout,
-            offline_durable_subscriber_task_schedule=found.offline_durable_subscriber_task_schedule,
-            schedule_period_for_destination_purge=found.schedule_period_for_destination_purge,
-            transport_connectors=transport_connectors,
-            users=users,
-            allow_anonymous=allow_anonymous or found.anonymous_access_allowed,
-            scheduler_support=found.scheduler_support,
-            time_stamping_plugin=found.time_stamping_plugin,
-            force_persistency_mode_plugin=found.force_persistency_mode_plugin,
-            clock=clock,
+        connectors = None if transport_connectors is None else tuple(transport_connectors)
+        found = configured(
+            configuration(source, properties, environment, broker),
+            InPlace(name, directory, connectors, users, allow_anonymous),
         )
-        made.left_out = tuple(left_out)
+        if found.empty_store is not None:
+            delete_store(found.empty_store)
+        made = cls(**found.arguments, cursor_limit=cursor_limit, release=release, clock=clock)
+        made.left_out = found.left_out
         try:
             with made.outbox:
                 for each in found.destinations:
@@ -496,10 +463,8 @@ class Broker(Declared, RegionBroker, Administration):
                 for subscription in connection.subscriptions.values():
                     subscription.route = None
             self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
-            for transaction in list(connection.transactions.values()):
-                self._rollback(transaction)
-            for producer_id in list(connection.producers):
-                self._remove_producer(producer_id)
+            self._transactions.rollback_of(connection_id)
+            self.producers.remove_of(connection_id)
             for destination in list(connection.temporary):
                 self._remove_destination(destination)
 
@@ -514,26 +479,15 @@ class Broker(Declared, RegionBroker, Administration):
     def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
         """See Transport."""
         with self.outbox:
-            connection = self._connection(connection_id)
+            self._connection(connection_id)
             for part in () if destination is None else composite_parts(destination):
                 self.router.find(part)
-            self._remove_producer(producer_id)
-            self._producers[producer_id] = connection
-            connection.producers[producer_id] = destination
-            self._produced[destination] += 1
+            self.producers.add(connection_id, producer_id, destination)
 
     def remove_producer(self, producer_id: str) -> None:
         """See Transport."""
         with self.outbox:
-            self._remove_producer(producer_id)
-
-    def _remove_producer(self, producer_id: str) -> None:
-        connection = self._producers.pop(producer_id, None)
-        if connection is not None:
-            destination = connection.producers.pop(producer_id)
-            self._produced[destination] -= 1
-            if not self._produced[destination]:
-                del self._produced[destination]
+            self.producers.remove(producer_id)
 
     def add_consumer(self, info: ConsumerInfo) -> int:
         """See Transport."""
@@ -638,7 +592,8 @@ class Broker(Declared, RegionBroker, Administration):
 
     # Messages
 
-    def _send_within(self, transaction: Transaction, destination: Destination, message: Message) -> None:
+    def _send_within(self, transaction_id: str, destination: Destination, message: Message) -> None:
+        transaction = self._transactions.find(transaction_id)
         message.connection_id = transaction.connection_id
         message.producer_transaction_id = transaction.transaction_id
         try:
@@ -650,39 +605,15 @@ class Broker(Declared, RegionBroker, Administration):
     @property
     def scheduler_support(self) -> bool:
         """Whether messages with AMQ_SCHEDULED_DELAY and its like are delivered when they ask for it."""
-        return self._scheduler is not None
-
-    def _intercept(self, destination: Destination, message: Message, transaction_id: str | None, now: int) -> bool:
-        """Let plugins change a message that is sent; True if the scheduler has it now."""
-        stamping, scheduler = self._stamping, self._scheduler
-        if self._forcing is not None:
-            message.persistent = self._forcing.persistence_flag
-        of_a_network = message.broker_path is not None
-        if stamping is not None and message.timestamp > 0 and (stamping.process_network_messages or not of_a_network):
-            message.timestamp, message.expiration = stamping.stamp(message.timestamp, message.expiration, now)
-        if scheduler is None:
-            return False
-        if scheduler.manage(destination, message, now):
-            return True
-        if not asks_for_scheduler(message):
-            return False
-        if transaction_id is None:
-            scheduler.schedule(destination, message, now)
-        else:
-            self._transaction(transaction_id).steps.append(Scheduled(scheduler, self.clock, destination, message))
-        return True
-
-    def send_on(self, message: Message, destination: Destination, now: int) -> None:
-        """Send a message of the scheduler's, which neither plugins nor the scheduler see again."""
-        self.router.route(destination, message, now)
+        return self.interceptors is not None and self.interceptors.scheduler is not None
 
     def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
         """See Transport."""
         with self.outbox:
             self._open()
-            if self.intercepts:
+            if self.interceptors is not None:
                 now = self.clock.now()
-                messages = [each for each in messages if not self._intercept(destination, each, None, now)]
+                messages = [each for each in messages if not self.interceptors.takes(destination, each, None, now)]
             self.router.route_all(destination, messages, connection_id, self.clock.now())
 
     def _acknowledge_of(self, subscription: Subscription, ack: MessageAck) -> None:
@@ -691,7 +622,7 @@ class Broker(Declared, RegionBroker, Administration):
             raise JMSError(
                 f"Poison ack cannot be transacted: message {ack.last_message_id} of consumer {ack.consumer_id}"
             )
-        transaction = None if ack.transaction_id is None else self._transaction(ack.transaction_id)
+        transaction = None if ack.transaction_id is None else self._transactions.find(ack.transaction_id)
         try:
             self._acknowledge_held(subscription, ack, transaction)
         except JMSError as error:
@@ -765,41 +696,18 @@ class Broker(Declared, RegionBroker, Administration):
         """See Transport."""
         with self.outbox:
             self._open()
-            connection = self._connection(connection_id)
-            if transaction_id in self._transactions:
-                raise JMSError(f"transaction {transaction_id!r} has already been started")
-            transaction = Transaction(transaction_id, connection_id)
-            self._transactions[transaction_id] = connection.transactions[transaction_id] = transaction
+            self._connection(connection_id)
+            self._transactions.begin(connection_id, transaction_id)
 
     def commit(self, transaction_id: str) -> None:
         """See Transport."""
         with self.outbox:
-            transaction = self._transaction(transaction_id)
-            if transaction.failed is not None:
-                self._rollback(transaction)
-                raise JMSError(f"the transaction was rolled back: {transaction.failed}") from transaction.failed
-            self._forget(transaction).commit()
+            self._transactions.commit(transaction_id)
 
     def rollback(self, transaction_id: str) -> None:
         """See Transport."""
         with self.outbox:
-            self._rollback(self._transaction(transaction_id))
-
-    def _rollback(self, transaction: Transaction) -> None:
-        self._forget(transaction).rollback()
-
-    def _transaction(self, transaction_id: str) -> Transaction:
-        found = self._transactions.get(transaction_id)
-        if found is None:
-            raise JMSError(f"transaction {transaction_id!r} has not been started")
-        return found
-
-    def _forget(self, transaction: Transaction) -> Transaction:
-        del self._transactions[transaction.transaction_id]
-        connection = self._connections.get(transaction.connection_id)
-        if connection is not None:
-            connection.transactions.pop(transaction.transaction_id, None)
-        return transaction
+            self._transactions.rollback(transaction_id)
 
     # Destinations
 

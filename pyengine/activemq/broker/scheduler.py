@@ -9,17 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.cron import next_time
+from pyengine.activemq.broker.services import BrokerServices
 from pyengine.clock import Clock
 from pyengine.destinations import Destination, destination_of
 from pyengine.errors import JMSError
 from pyengine.visible import logger
-
-if TYPE_CHECKING:
-    from pyengine.activemq.store.store import SqliteStore
 
 LOG = logger("pyengine.activemq")
 CRON, PERIOD, DELAY, REPEAT, JOB = (
@@ -52,26 +49,16 @@ def asks_for_scheduler(message: Message) -> bool:
     return (exists(DELAY) or exists(PERIOD) or exists(CRON)) and not exists(JOB)
 
 
-class SchedulingBroker(Protocol):
-    """What the scheduler asks of its broker."""
-
-    name: str
-    started: int
-    clock: Clock
-
-    def call_at(self, when: int, action: Callable[[], Any]) -> object:
-        """Do it as a change of the broker, when the clock reaches ``when``, ms."""
-
-    def send_on(self, message: Message, destination: Destination, now: int) -> None:
-        """Send a message that no plugin and no scheduler sees again."""
-
-
 class Scheduler:
     """The jobs of one broker, and of its store."""
 
-    def __init__(self, broker: SchedulingBroker, store: SqliteStore | None) -> None:
-        self._broker = broker
-        self._store = store
+    def __init__(
+        self, services: BrokerServices, started: int, send: Callable[[Destination, Message, int], None]
+    ) -> None:
+        self._services = services
+        self._started = started  # ms
+        self._send = send  # on from here: neither plugins nor the scheduler see the message again
+        self._store = store = services.store
         self._number = 0
         self._sent = 0
         self._jobs: dict[int, dict[str, tuple[Job, Message]]] = {}  # by the time when they are due, ms
@@ -110,7 +97,7 @@ class Scheduler:
         shown = self._copy(job, kept)
         shown.persistent, shown.type = False, "Advisory"
         shown.original_destination = job.destination
-        self._broker.send_on(shown, where, now)
+        self._send(where, shown, now)
 
     def schedule(self, destination: Destination, message: Message, now: int) -> None:
         """Keep a message until it is due. Raises JMSError for more than 1000 repeats, InvalidMessageError and
@@ -122,7 +109,7 @@ class Scheduler:
             raise JMSError("The scheduled repeat value is too large")
         delay = message.get_long_property(DELAY) if exists(DELAY) else 0
         period = message.get_long_property(PERIOD) if exists(PERIOD) else 0
-        producer = (message.message_id or f"ID:{self._broker.name}").rpartition(":")[0]
+        producer = (message.message_id or f"ID:{self._services.name}").rpartition(":")[0]
         self._begin(producer, str(destination), message, cron or "", delay, period, repeat, now)
 
     def _begin(
@@ -162,7 +149,7 @@ class Scheduler:
         if together is None:
             together = self._jobs[job.due] = {}
             due = job.due
-            self._broker.call_at(due, lambda: self._run(due))
+            self._services.call_at(due, lambda: self._run(due))
         together[job.job_id] = job, message
 
     def _forget(self, job: Job) -> None:
@@ -171,11 +158,11 @@ class Scheduler:
 
     def _run(self, due: int) -> None:
         """Send what is due, and plan what comes again."""
-        now = self._broker.clock.now()
+        now = self._services.clock.now()
         for _, (job, message) in sorted(self._jobs.pop(due, {}).items()):
             again = next_time(job.cron, now) if job.cron else now + job.period
             if not (job.cron and job.repeat):
-                self._broker.send_on(self._due(job, message, now), destination_of(job.destination, "queue"), now)
+                self._send(destination_of(job.destination, "queue"), self._due(job, message, now), now)
             else:  # each time of the entry begins a row of its own
                 producer = job.job_id.rpartition(":")[0]
                 args = job.delay, job.period, job.repeat
@@ -202,7 +189,7 @@ class Scheduler:
                     message.set_property(name, value)  # type: ignore[arg-type]
         message.set_string_property("scheduledJobId", job.job_id)
         self._sent += 1
-        message.message_id = f"ID:{self._broker.name}-scheduler:{self._broker.started}:{self._sent}"
+        message.message_id = f"ID:{self._services.name}-scheduler:{self._started}:{self._sent}"
         return message
 
     def _due(self, job: Job, kept: Message, now: int) -> Message:

@@ -53,16 +53,14 @@ class Source(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A connection: its sink, producers and where each sends, consumers, temporary destinations, open transactions."""
+    """A connection: its sink, consumers and temporary destinations."""
 
     connection_id: str
     client_id: str
     sink: ConnectionSink
     task: DispatchTask
-    producers: dict[str, Destination | None] = field(default_factory=dict)
     subscriptions: dict[str, Subscription] = field(default_factory=dict)
     temporary: dict[Destination, None] = field(default_factory=dict)
-    transactions: dict[str, Transaction] = field(default_factory=dict)
 
 
 @dataclass(slots=True, eq=False)
