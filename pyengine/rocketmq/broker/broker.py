@@ -26,10 +26,11 @@ from pyengine.errors import (
 from pyengine.processes import belong
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES
-from pyengine.rocketmq.broker.broker_node import BrokerNode, NodeOptions, Stored, no_topic, open_node
+from pyengine.rocketmq.broker.broker_node import BrokerNode, NodeOptions, Stored, open_node
 from pyengine.rocketmq.broker.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
+from pyengine.rocketmq.broker.topic_table import no_topic
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -11,12 +11,10 @@ from typing import Any
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker import delay_levels as delay
-from pyengine._engine.rocketmq.broker import long_polling as pull_hold
 from pyengine._engine.rocketmq.broker.consume_queue import PullCode
 from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
 from pyengine._engine.rocketmq.broker.consumer_offsets import ConsumerOffsets
 from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
-from pyengine._engine.rocketmq.broker.long_polling import PullHold
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
 from pyengine._engine.rocketmq.commands.stored_message import (
@@ -25,34 +23,32 @@ from pyengine._engine.rocketmq.commands.stored_message import (
     parse_message_id,
 )
 from pyengine.attributes import frozen
-from pyengine.clock import Clock, Timer
+from pyengine.clock import Clock
 from pyengine.errors import (
-    ConfigurationError,
     InvalidSourceError,
     MQBrokerError,
     MQClientError,
-    OffsetNotFoundError,
     ProtocolError,
     PyengineError,
 )
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker_files import BrokerFiles
 from pyengine.rocketmq.broker.commit_log import CommitLog, FileLog, MemoryLog
-from pyengine.rocketmq.broker.filter import Filter, filter_of, pull_filter
+from pyengine.rocketmq.broker.filter import Filter, filter_of
+from pyengine.rocketmq.broker.group_offsets import GroupOffsets
 from pyengine.rocketmq.broker.kept_offsets import KeptOffsets
 from pyengine.rocketmq.broker.message_check import check_sent_message, check_sent_topic, is_half
 from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, Origin, origin_of
+from pyengine.rocketmq.broker.pulls import FramesCallback, PulledFrames, Pulls
 from pyengine.rocketmq.broker.schedule import ScheduleMessageService
 from pyengine.rocketmq.broker.timers import DONE_TOPIC, TIMER_TOPIC, TimerMessages, deliver_at
 from pyengine.rocketmq.broker.topic_config import TopicConfig
+from pyengine.rocketmq.broker.topic_table import TopicTable
 from pyengine.rocketmq.broker.transactions import HALF_TOPIC, OP_TOPIC, Check, TransactionalMessages
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
     CLIENT,
-    FLAG_COMMIT_OFFSET,
-    FLAG_SUSPEND,
     INVALID_PARAMETER,
-    QUERY_NOT_FOUND,
     SERVICE_NOT_AVAILABLE,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
@@ -112,25 +108,6 @@ class RemoteSend:
 
 @frozen
 @dataclass(frozen=True, slots=True)
-class PulledFrames:
-    """What a pull found, as it lies in the log: the stored messages of the wire.
-
-    was_reset: nothing, because an administrator has set the group's offset, to next_begin_offset.
-    """
-
-    code: PullCode
-    next_begin_offset: int
-    min_offset: int
-    max_offset: int
-    frames: tuple[bytes, ...] = ()
-    was_reset: bool = False
-
-
-FramesCallback = Callable[[PulledFrames | PyengineError], None]
-
-
-@frozen
-@dataclass(frozen=True, slots=True)
 class NodeOptions:
     """How a broker is set up; see Broker. address: ``ip:port``, which message ids are made of."""
 
@@ -175,11 +152,6 @@ def open_node(
         raise
 
 
-def no_topic(topic: str) -> MQBrokerError:
-    """What who asks for an unknown topic is told."""
-    return MQBrokerError(TOPIC_NOT_EXIST, suggested(f"topic[{topic}] not exist, apply first please! "))
-
-
 def _unconfirmed() -> MQBrokerError:
     """What a deletion ends with that the disk did not confirm."""
     return MQBrokerError(SERVICE_NOT_AVAILABLE, "the deletion is written, but the disk did not confirm it; see the log")
@@ -202,9 +174,6 @@ class BrokerNode:
         self.name = name
         self.clock = clock
         self.lock = threading.RLock()
-        self.topics: dict[str, int] = {}  # name -> queues
-        self.configs: dict[str, TopicConfig] = {}  # of those that do not lie as create_topic has them
-        self.offsets = ConsumerOffsets()
         self.groups = ConsumerGroups()
         self.locks = RebalanceLocks()
         self.heartbeats: dict[str, HeartbeatData] = {}  # group -> the last of a member
@@ -213,30 +182,21 @@ class BrokerNode:
         self._host = host_bytes(options.address)
         folder = "" if files is None else str(files.folder)
         self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving)
+        self._topics = TopicTable(name, files, {SCHEDULE_TOPIC: len(options.levels)})
+        self._offsets = GroupOffsets(self._topics)
         self._delayed = ScheduleMessageService(clock, options.levels, self.lock, self.store, self._send_on)
         self.transactions = TransactionalMessages(clock, self.lock, self.store, name, self._ask_producer)
         self.timers = TimerMessages(clock, self.lock, self.store, name, self._store_where_sent)
         self.ask_producer: Check = lambda *half: None  # asks who has sent a half message what became of it
-        self._holds: dict[tuple[str, int], PullHold] = {}
-        self._hold_timer: Timer | None = None
-        self._started = clock.now()
-        self._pulled: dict[tuple[str, str, int], int] = {}
-        self._resets: dict[tuple[str, str, int], int] = {}  # offsets that the next pull is to learn of
         self._random = Random(options.seed)
         self._closed = False  # nothing is taken any more
         self._files = files
         self._kept: KeptOffsets | None = None
         if files is not None:
-            self.topics.update(files.read_topics())
-            self.configs.update(files.read_configs())
-            self.topics.update({topic: config.queues for topic, config in self.configs.items()})
-            for (topic, queue_id), queue in self.store.consume_queues.items():
-                plain = topic not in KEPT_ASIDE and topic not in self.configs
-                if plain and queue.max_offset and self.topics.get(topic, 0) <= queue_id:
-                    self.topics[topic] = queue_id + 1
+            self._topics.recover(self.store.consume_queues, KEPT_ASIDE)
             self._kept = KeptOffsets(files, self.offsets, clock, self.lock)
-        self._worker = clock.worker(f"PullMessageThread_{name}")
-        self._files_worker = self._worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
+        self._pulls = Pulls(name, clock, self.lock, self.store, self.groups, self._offsets, self._admit)
+        self._files_worker = self._pulls.worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
 
     def start(self) -> None:
         """Deliver what is delayed, and keep the files, from now on."""
@@ -247,7 +207,22 @@ class BrokerNode:
             self.store.start(self._files_worker)
             self._kept.start(self._files_worker)
 
+    @property
+    def topics(self) -> dict[str, int]:
+        """How many queues each topic has here."""
+        return self._topics.queues
+
+    @property
+    def offsets(self) -> ConsumerOffsets:
+        """The committed offsets."""
+        return self._offsets.committed
+
     # Topics and queues
+
+    def _admit(self, topic: str, queue_id: int) -> None:
+        """Raise MQClientError once the broker is closed, MQBrokerError for a queue that the topic does not have."""
+        self._check_open()
+        self._topics.check_queue(topic, queue_id)
 
     def _check_open(self) -> None:
         """Raise MQClientError once the broker is closed, and in a forked process for the copy of one that keeps files:
@@ -264,19 +239,7 @@ class BrokerNode:
         """Make a topic, or give it more queues; fewer are refused."""
         with self.lock:
             self._check_open()
-            before = self.topics.get(topic, 0)
-            if queues < before:
-                raise ConfigurationError(
-                    "queues", queues, f"topic {topic!r} of broker {self.name!r} has {before}", "a topic never shrinks"
-                )
-            if queues == before:
-                return
-            # The file first: what an interrupt leaves undone is done by the next call then.
-            if self._files is not None:
-                configs = {name: each for name, each in self.configs.items() if name != topic}
-                self._files.write_topics({**self.topics, topic: queues}, configs)
-            self.topics[topic] = queues
-            self.configs.pop(topic, None)
+            self._topics.create(topic, queues)
 
     def _described(self, topic: str) -> str:
         found = self.topic_config(topic)
@@ -285,21 +248,13 @@ class BrokerNode:
     def topic_config(self, topic: str) -> TopicConfig | None:
         """How a topic lies here, None if it does not."""
         with self.lock:
-            queues = self.topics.get(topic)
-            return None if queues is None else self.configs.get(topic) or TopicConfig(queues, queues)
+            return self._topics.config(topic)
 
     def update_topic(self, topic: str, config: TopicConfig) -> None:
         """Make a topic, or let it lie otherwise (updateAndCreateTopic). Messages of queues that it has no more stay."""
         with self.lock:
             self._check_open()
-            plain = config == TopicConfig(config.queues, config.queues)
-            configs = {name: each for name, each in self.configs.items() if name != topic}
-            if not plain:
-                configs[topic] = config
-            if self._files is not None:
-                self._files.write_topics({**self.topics, topic: config.queues}, configs)
-            self.topics[topic] = config.queues
-            self.configs = configs
+            self._topics.update(topic, config)
 
     def kept_groups(self) -> dict[str, Any]:
         """What subscriptionGroup.json says, empty without a folder."""
@@ -317,23 +272,7 @@ class BrokerNode:
             self._check_open()
             for queue_id in range(self.topics.get(topic, 0)):
                 self.store.delete_below(topic, queue_id, self.max_offset(topic, queue_id))
-            topics = {name: queues for name, queues in self.topics.items() if name != topic}
-            configs = {name: each for name, each in self.configs.items() if name != topic}
-            if self._files is not None:
-                self._files.write_topics(topics, configs)
-            self.topics, self.configs = topics, configs
-
-    def _check_queue(self, topic: str, queue_id: int) -> None:
-        """Raise MQBrokerError for a queue that the topic does not have."""
-        count = len(self._levels) if topic == SCHEDULE_TOPIC else self.topics.get(topic)
-        if count is None:
-            raise no_topic(topic)
-        if not 0 <= queue_id < count:
-            raise MQBrokerError(
-                INVALID_PARAMETER,
-                f"queueId[{queue_id}] is illegal, topic:[{topic}] topicConfig.readQueueNums:[{count}] "
-                f"consumer:[/{CLIENT}]",
-            )
+            self._topics.delete(topic)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         with self.lock:
@@ -350,7 +289,7 @@ class BrokerNode:
     def message(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
         """A copy of the message at an offset, None where there is none."""
         with self.lock:
-            self._check_queue(topic, queue_id)
+            self._topics.check_queue(topic, queue_id)
             queue = self.store.consume_queue(topic, queue_id)
             if not queue.min_offset <= offset < queue.max_offset:
                 return None
@@ -431,7 +370,7 @@ class BrokerNode:
         """Store a message that was kept aside. Raises MQBrokerError."""
         properties = message.properties
         topic, queue_id = properties[names.PROPERTY_REAL_TOPIC], int(properties[names.PROPERTY_REAL_QUEUE_ID])
-        self._check_queue(topic, queue_id)
+        self._topics.check_queue(topic, queue_id)
         self.store.put_message(topic, queue_id, message.body, properties, origin or origin_of(message))
 
     def _ask_producer(self, group: str, message: MessageExt, half_topic: str, offset: int) -> None:
@@ -521,7 +460,7 @@ class BrokerNode:
         target = MessageQueue(topic, self.name, queue_id)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
-        self._check_queue(topic, queue_id)
+        self._topics.check_queue(topic, queue_id)
         if level > 0:
             if level != wanted:
                 properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)
@@ -539,17 +478,7 @@ class BrokerNode:
         if topic == SCHEDULE_TOPIC:
             self._delayed.schedule(queue_id + 1)
             return
-        hold = self._holds.get((topic, queue_id))
-        if hold:
-            max_offset, now = self.store.consume_queue(topic, queue_id).max_offset, self.clock.now()
-            # Taken out there: a sender that Ctrl-C interrupts would leave them neither waiting nor answered.
-            self._worker.submit(lambda: self._wake(hold, max_offset, code, properties, now))
-
-    def _wake(self, hold: PullHold, max_offset: int, code: int, properties: Mapping[str, str], now: int) -> None:
-        with self.lock:
-            woken = hold.arrived(max_offset, code, properties, now)
-        for request, callback in woken:
-            self._pull(request, callback, may_wait=False)
+        self._pulls.arrived(topic, queue_id, code, properties)
 
     def _send_on(self, position: int, level: int, offset: int) -> None:
         """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""
@@ -575,74 +504,12 @@ class BrokerNode:
     def pull_frames(self, request: PullMessageRequest, callback: FramesCallback) -> None:
         """Answer a pull with stored messages, on the node's worker. Raises MQClientError once the broker is closed."""
         self._check_open()
-        self._worker.submit(lambda: self._pull(request, callback, may_wait=True))
-
-    def _pull(self, request: PullMessageRequest, callback: FramesCallback, *, may_wait: bool) -> None:
-        answer: PulledFrames | PyengineError | None
-        try:
-            with self.lock:
-                answer = self._find(request, callback, may_wait=may_wait)
-        except PyengineError as error:
-            answer = error
-        if answer is not None:
-            callback(answer)
+        self._pulls.pull(request, callback)
 
     def _pull_result(self, found: PulledFrames) -> PullResult:
         """What a client of this process gets, with messages of its own."""
         messages = tuple(received(message_ext(decode_stored(each, 0)[0], self.name)) for each in found.frames)
         return PullResult(_STATUS[found.code], found.next_begin_offset, found.min_offset, found.max_offset, messages)
-
-    def _find(self, request: PullMessageRequest, callback: FramesCallback, *, may_wait: bool) -> PulledFrames | None:
-        """The answer, None if the pull waits (PullMessageProcessor)."""
-        self._check_open()
-        topic, _, queue_id = request.queue
-        self._check_queue(topic, queue_id)
-        wanted = pull_filter(request, self.groups)
-        queue = self.store.consume_queue(topic, queue_id)
-        reset = self._resets.pop((request.consumer_group, topic, queue_id), None)
-        if reset is not None:
-            return PulledFrames(PullCode.OFFSET_MOVED, reset, queue.min_offset, queue.max_offset, was_reset=True)
-
-        def matches(offset: int) -> bool:
-            return wanted.matches(self._decode(queue.position(offset)).properties)
-
-        code, following, found = queue.pull(
-            request.queue_offset, request.max_nums, wanted.codes, None if wanted.selector is None else matches
-        )
-        if may_wait and request.sys_flag & FLAG_COMMIT_OFFSET:
-            self.commit_offset(request.consumer_group, topic, queue_id, request.commit_offset)
-        if code == PullCode.NOT_FOUND and may_wait and request.sys_flag & FLAG_SUSPEND:
-            self._pulled[request.consumer_group, topic, queue_id] = following
-            self._holds.setdefault((topic, queue_id), PullHold()).hold(
-                (request, callback), request.queue_offset, self.clock.now(), request.suspend_timeout, wanted.codes,
-                None if wanted.selector is None else wanted.matches,
-            )  # fmt: skip
-            self._look_at_held()
-            return None
-        frames = tuple(record.payload(self.store.log.read(queue.position(offset))) for offset in found)
-        self._pulled[request.consumer_group, topic, queue_id] = following
-        return PulledFrames(code, following, queue.min_offset, queue.max_offset, frames)
-
-    def _run_again(self, pulls: Iterable[tuple[PullMessageRequest, FramesCallback]]) -> None:
-        for request, callback in pulls:
-            self._worker.submit(lambda r=request, c=callback: self._pull(r, c, may_wait=False))  # type: ignore[misc]
-
-    def _look_at_held(self) -> None:
-        """Look at waiting pulls every five seconds from the broker's start on, as long as there are any."""
-        if self._hold_timer is None or not self._hold_timer.pending:
-            interval = pull_hold.CHECK_INTERVAL
-            turns = (self.clock.now() - self._started) // interval + 1
-            self._hold_timer = self.clock.call_at(self._started + turns * interval, self._check_held)
-
-    def _check_held(self) -> None:
-        with self.lock:
-            if self._closed:
-                return
-            for queue, hold in self._holds.items():
-                if len(hold):
-                    self._run_again(hold.check(self.store.consume_queue(*queue).max_offset, self.clock.now()))
-            if any(map(len, self._holds.values())):
-                self._look_at_held()
 
     def _decode(self, position: int) -> MessageExt:
         """A copy of the message at a position of the log."""
@@ -693,35 +560,18 @@ class BrokerNode:
         """Store a group's offset. Raises MQBrokerError for an unknown topic."""
         with self.lock:
             self._check_open()
-            if topic not in self.topics:
-                raise MQBrokerError(TOPIC_NOT_EXIST, f"Topic {topic} not exist!")
-            if (group, topic, queue_id) in self._resets:
-                log.info("Update consumer offset is rejected because of previous offset-reset. Group=%s", group)
-                return
-            if not self.offsets.commit(group, topic, queue_id, offset):
-                log.warning(
-                    "[NOTIFYME]update consumer offset less than store. key=%s@%s, queueId=%s, requestOffset=%s",
-                    topic, group, queue_id, offset,
-                )  # fmt: skip
+            self._offsets.commit(group, topic, queue_id, offset)
 
     def reset_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set a group's offset, also of members that consume: their next pull brings them there (assignResetOffset)."""
         with self.lock:
             self._check_open()
-            self._resets[group, topic, queue_id] = offset
-            self.offsets.commit(group, topic, queue_id, offset)
+            self._offsets.reset(group, topic, queue_id, offset)
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int:
         """A group's offset, or what one without is told; OffsetNotFoundError."""
         with self.lock:
-            index = self.store.consume_queue(topic, queue_id)
-            first = index.min_offset == 0 and index.max_offset > 0
-            offset = self.offsets.query(group, topic, queue_id, index.min_offset, first)
-        if offset < 0:
-            raise OffsetNotFoundError(
-                QUERY_NOT_FOUND, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first"
-            )
-        return offset
+            return self._offsets.query(group, topic, queue_id, self.store.consume_queue(topic, queue_id))
 
     def pulled(self, group: str, queue: MessageQueue) -> int:
         """Where the last pull of a group ended, -1 without one."""
@@ -729,8 +579,7 @@ class BrokerNode:
 
     def pulled_at(self, group: str, topic: str, queue_id: int) -> int:
         """The same."""
-        with self.lock:
-            return self._pulled.get((group, topic, queue_id), -1)
+        return self._pulls.ended_at(group, topic, queue_id)
 
     def topics_of(self, group: str, topics: Iterable[str]) -> list[str]:
         """Those of ``topics``, or of all that a group has committed offsets of, that it has not given up since."""
@@ -763,7 +612,7 @@ class BrokerNode:
         """
         with self.lock:
             self._check_open()
-            self._check_queue(topic, queue_id)
+            self._topics.check_queue(topic, queue_id)
             gone = self.store.delete_below(topic, queue_id, offset)
             end = self.store.log.end
         if gone and not self.store.log.flush(end):
@@ -794,12 +643,9 @@ class BrokerNode:
             if self._kept is not None:
                 self._kept.stop()
             self.store.stop()
-            if self._hold_timer is not None:
-                self._hold_timer.cancel()
-            for hold in self._holds.values():
-                self._run_again(hold.drop_all())
-        self._worker.close()
-        if self._files_worker is not self._worker:
+            self._pulls.close()
+        self._pulls.worker.close()
+        if self._files_worker is not self._pulls.worker:
             self._files_worker.close()
         if self._kept is not None:
             self._kept.close()

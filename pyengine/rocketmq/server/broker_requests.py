@@ -27,9 +27,10 @@ from pyengine.errors import (
     PyengineError,
 )
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.broker_node import BrokerNode, PulledFrames, RemoteSend, Stored
+from pyengine.rocketmq.broker.broker_node import BrokerNode, RemoteSend, Stored
 from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.broker.message_check import illegal_message
+from pyengine.rocketmq.broker.pulls import PulledFrames
 from pyengine.rocketmq.broker.topic_config import READABLE
 from pyengine.rocketmq.broker.transactions import COMMIT, ROLLBACK
 from pyengine.rocketmq.message import Message, MessageExt
