@@ -14,6 +14,7 @@ except ModuleNotFoundError as error:
 from pyengine._engine.index.subscriptions import Subscriptions
 from pyengine._engine.java.value import Char
 from pyengine._engine.matching.selector import Selector
+from pyengine._engine.message.body import MapBody, ObjectBody, StreamBody
 from pyengine._engine.message.message import Message
 from pyengine._engine.message.packed_messages import PackedMessages
 from pyengine._engine.moved import register
@@ -29,6 +30,7 @@ from pyengine.errors import (
     InvalidSourceError,
     InvalidTopologyError,
     JMSError,
+    MessageEOFError,
     MissingColumnError,
     MissingExtraError,
     MissingJavaError,
@@ -70,11 +72,14 @@ __all__ = [
     "JMSError",
     "MQBrokerError",
     "MQClientError",
+    "MapBody",
     "Message",
+    "MessageEOFError",
     "MissingColumnError",
     "MissingExtraError",
     "MissingJavaError",
     "NullArgumentError",
+    "ObjectBody",
     "OffsetNotFoundError",
     "OutputError",
     "OutputExistsError",
@@ -87,6 +92,7 @@ __all__ = [
     "SelectorEvaluationError",
     "SnapshotError",
     "StoreError",
+    "StreamBody",
     "Subscriptions",
     "UnknownNameError",
     "UnreadableBatchError",

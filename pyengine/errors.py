@@ -144,6 +144,10 @@ class InvalidMessageError(PyengineError, ValueError):
         return _rebuild_invalid_message, (self.field, self.value, self.problem, self.hint)
 
 
+class MessageEOFError(PyengineError, EOFError):
+    """All values of a stream's body were read (jakarta.jms.MessageEOFException)."""
+
+
 def _rebuild_invalid_message(field: str, value: object, problem: str, hint: str) -> InvalidMessageError:
     return InvalidMessageError(field, value, problem, hint=hint)
 

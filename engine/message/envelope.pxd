@@ -41,7 +41,8 @@ cdef class Envelope:
     cdef object _broker_path_text
     cdef object _connection_id        # of the producer; noLocal compares it
     cdef object _target_consumer_id
-    cdef object _body                 # str, bytes or None
+    cdef object _body                 # str, bytes, a Body or None
+    cdef object _data_structure       # of an advisory: the command that it reports, or None
     cdef object _acknowledge          # of a received message: the callback that acknowledges it; not part of its value
 
     cdef int put_header(self, int code, object name, object value) except -1    # converts as the property setters do

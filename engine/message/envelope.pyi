@@ -3,6 +3,8 @@ from typing import Protocol
 
 from typing_extensions import disjoint_base
 
+from pyengine._engine.message.body import Body
+
 SMALLEST_SIZE: int
 
 class _Named(Protocol):
@@ -13,7 +15,8 @@ class _Named(Protocol):
 
 @disjoint_base
 class Envelope:
-    body: str | bytes | None
+    body: str | bytes | Body | None
+    data_structure: object | None
     @property
     def destination(self) -> str | None: ...
     @destination.setter

@@ -3,6 +3,7 @@ cimport cython
 from cpython.ref cimport PyObject
 from libc.stdint cimport int8_t, uint32_t
 
+from pyengine._engine.message.body cimport Body
 from pyengine._engine.message.conversion cimport (
     JAVA_NAMES,
     convert,
@@ -234,7 +235,8 @@ cdef class Envelope:
         envelope._broker_path_text = self._broker_path_text
         envelope._connection_id = self._connection_id
         envelope._target_consumer_id = self._target_consumer_id
-        envelope._body = self._body
+        envelope._body = (<Body>self._body).duplicate() if isinstance(self._body, Body) else self._body
+        envelope._data_structure = self._data_structure
         return 0
 
     cpdef received(self, destination, int64_t sequence, int64_t now):
@@ -469,14 +471,27 @@ cdef class Envelope:
 
     @property
     def body(self):
-        """str (a text message), bytes (a bytes message) or None."""
+        """str (a TextMessage), bytes (a BytesMessage), a MapBody, StreamBody or ObjectBody, or None."""
         return self._body
 
     @body.setter
     def body(self, value):
-        if value is not None and not isinstance(value, (str, bytes)):
-            raise InvalidMessageError("body", value, "not a body", hint="give a str, bytes or None")
+        if value is not None and not isinstance(value, (str, bytes, Body)):
+            hint = "give a str, bytes, a MapBody, StreamBody or ObjectBody, or None"
+            raise InvalidMessageError("body", value, "not a body", hint=hint)
         self._body = value
+
+    @property
+    def data_structure(self):
+        """The command that an advisory reports, such as ConsumerInfo, or None. A store does not keep it."""
+        return self._data_structure
+
+    @data_structure.setter
+    def data_structure(self, value):
+        if value is not None and not hasattr(type(value), "__dataclass_fields__") and not isinstance(value, Envelope):
+            hint = "give a command such as ConsumerInfo, or None"
+            raise InvalidMessageError("data_structure", value, "not a command", hint=hint)
+        self._data_structure = value
 
     @property
     def connection_id(self):
@@ -498,9 +513,9 @@ cdef class Envelope:
 
     @property
     def size(self):
-        """Bytes that the broker accounts for. Computed unless set: 1024, plus two for each character of a str body or
-        the length of a bytes body (Message.getSize before a network hop; properties count only once marshalled). None
-        or 0 computes it again."""
+        """Bytes that the broker accounts for. Computed unless set: 1024, plus two for each character of a str body, the
+        length of a bytes body or the marshalled length of another (Message.getSize before a network hop; properties
+        count only once marshalled). None or 0 computes it again."""
         return self.size_in_bytes(SMALLEST_SIZE)
 
     @size.setter
@@ -518,6 +533,8 @@ cdef class Envelope:
             length = 2 * len(self._body)
             if text_kind(<PyObject*>self._body) == 4:
                 length += 2 * sum([character > "\uffff" for character in self._body])
+        elif isinstance(self._body, Body):
+            length = (<Body>self._body).marshalled_size()
         elif self._body is not None:
             length = len(self._body)
         return smallest + length

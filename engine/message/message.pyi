@@ -4,6 +4,7 @@ from typing import Any, Self, TypeAlias
 import numpy
 from typing_extensions import disjoint_base
 
+from pyengine._engine.message.body import Body
 from pyengine._engine.message.envelope import Envelope, _Named
 
 _Scalar: TypeAlias = bool | int | float | str | numpy.generic | None
@@ -15,7 +16,8 @@ class Message(Envelope):
         self,
         properties: Mapping[str, _Scalar] | None = None,
         *,
-        body: str | bytes | None = None,
+        body: str | bytes | Body | None = None,
+        data_structure: object | None = None,
         destination: str | _Named | None = None,
         original_destination: str | _Named | None = None,
         reply_to: str | _Named | None = None,

@@ -48,6 +48,7 @@ cdef dict SCHEDULED = {"AMQ_SCHEDULED_DELAY": LONG, "AMQ_SCHEDULED_PERIOD": LONG
 # Keyword arguments of the constructor -> value in a new message.
 cdef dict FRESH = {
     "body": None,
+    "data_structure": None,
     "destination": None,
     "original_destination": None,
     "reply_to": None,

@@ -18,6 +18,7 @@ from typing import Generic, Self, TypeVar
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
+from pyengine._engine.message.body import Body
 from pyengine._engine.message.message import Message
 from pyengine.activemq.client import connection as blocking_connection
 from pyengine.activemq.client import connection_factory as blocking_factory
@@ -205,7 +206,7 @@ class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
 
     async def send(
         self,
-        message: Message | str | bytes,
+        message: Message | Body | str | bytes,
         destination: Destination | str | None = None,
         *,
         delivery_mode: str | None = None,
@@ -225,7 +226,7 @@ class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
         await asyncio.sleep(0)
 
     async def send_batch(
-        self, messages: Iterable[Message | str | bytes], destination: Destination | str | None = None
+        self, messages: Iterable[Message | Body | str | bytes], destination: Destination | str | None = None
     ) -> int:
         """See MessageProducer.send_batch."""
         sent = self.blocking.send_batch(messages, destination)

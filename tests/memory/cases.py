@@ -215,6 +215,11 @@ class MessageCase(Case):
         assert message.get_string_property(f"p{name}") == name
 
 
+case("pyengine.MapBody")(plain(lambda name: pyengine.MapBody({f"e{name}": name, "l": [name]}).copy().get_string("l")))
+case("pyengine.StreamBody")(plain(lambda name: pyengine.StreamBody([name, name.encode()]).copy().read_string()))
+case("pyengine.ObjectBody")(plain(lambda name: pyengine.ObjectBody(name.encode()).copy()))
+
+
 @case("pyengine.PackedMessages", dear=5)
 class PackedCase(Case):
     def __call__(self, name: str) -> None:

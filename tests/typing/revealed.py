@@ -12,7 +12,7 @@ reveal_type(message.priority)  # int
 reveal_type(message.group_id)  # str | None
 reveal_type(message.delivery_mode)  # str
 reveal_type(message.broker_path)  # tuple[str, ...] | None
-reveal_type(message.body)  # str | bytes | None
+reveal_type(message.body)  # str | bytes | pyengine._engine.message.body.Body | None
 reveal_type(message.get_int_property("x"))  # int
 reveal_type(message.get_double_property("x"))  # float
 reveal_type(message.get_string_property("x"))  # str | None

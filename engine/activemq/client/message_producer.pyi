@@ -4,6 +4,7 @@ from typing import Self
 
 from typing_extensions import disjoint_base
 
+from pyengine._engine.message.body import Body
 from pyengine._engine.message.message import Message
 
 @disjoint_base
@@ -23,11 +24,11 @@ class Outgoing:
     def set_time_to_live(self, life: int | timedelta) -> None: ...
     def set_delivery_mode(self, mode: str) -> None: ...
     def prepare_all(
-        self, given: Iterable[Message | str | bytes], destination: str, now: int, prepared: list[Message]
+        self, given: Iterable[Message | Body | str | bytes], destination: str, now: int, prepared: list[Message]
     ) -> None: ...
     def prepare(
         self,
-        given: Message | str | bytes,
+        given: Message | Body | str | bytes,
         destination: str,
         now: int,
         *,

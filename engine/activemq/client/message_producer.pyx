@@ -1,6 +1,7 @@
 from libc.stdint cimport int64_t
 
 from pyengine._engine.message.conversion cimport destination_text, hidden_prefix
+from pyengine._engine.message.body cimport Body, StreamBody
 from pyengine._engine.message.message cimport Message
 
 from datetime import timedelta
@@ -80,7 +81,7 @@ cdef class Outgoing:
             message = given
         else:
             message = Message.__new__(Message)
-            message.body = given
+            message.body = (<Body>given).duplicate() if isinstance(given, Body) else given
         self.sent += 1
         message._persistent = persistent
         message._priority = urgency
@@ -95,6 +96,8 @@ cdef class Outgoing:
         self.address(message, destination)
         message._broker_path = message._broker_path_text = None
         if message is not given or not self.copies:
+            if isinstance(message._body, StreamBody):
+                (<StreamBody>message._body).reset()
             return message
         sent = Message.__new__(Message)
         message.copy_into(sent)

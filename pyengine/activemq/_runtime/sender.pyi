@@ -5,6 +5,7 @@ from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.client.message_producer import Outgoing
 from pyengine._engine.activemq.commands.destination import Destination
+from pyengine._engine.message.body import Body
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.session_executor import SessionExecutor
 
@@ -25,10 +26,10 @@ class Sender:
     def __new__(cls, session: SessionExecutor, producer_id: str, destination: Destination | None) -> Self: ...
     def _look_for_schedules(self, messages: list[Message]) -> None: ...
     def _where(self, destination: Destination | str | None) -> Destination: ...
-    def _refuse_nested(self, message: Message | str | bytes) -> Message | str | bytes: ...
+    def _refuse_nested(self, message: Message | Body | str | bytes) -> Message | Body | str | bytes: ...
     def send(
         self,
-        message: Message | str | bytes,
+        message: Message | Body | str | bytes,
         destination: Destination | str | None = None,
         *,
         delivery_mode: str | None = None,

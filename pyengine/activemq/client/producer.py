@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from itertools import islice
 from types import TracebackType
 from typing import ClassVar, Protocol, Self
 
+from pyengine._engine.message.body import Body, MapBody
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.sender import SECONDS, Sender
 from pyengine.activemq.transport.commands import Transport
@@ -118,7 +119,7 @@ class MessageProducer(Declared, Sender):
         self._outgoing.timestamps = not disable
 
     def send_batch(
-        self, messages: Iterable[Message | str | bytes], destination: Destination | str | None = None
+        self, messages: Iterable[Message | Body | str | bytes], destination: Destination | str | None = None
     ) -> int:
         """Send many messages with the producer's settings, in order; returns how many.
 
@@ -134,7 +135,8 @@ class MessageProducer(Declared, Sender):
             for message in messages:
                 self.send(message, destination)
             return self._outgoing.sent - before
-        text, left = str(where), iter(messages)
+        text = str(where)
+        left: Iterator[Message | Body | str | bytes] = iter(messages)
         if self._flat:
             left = map(self._refuse_nested, left)
         while True:
@@ -173,12 +175,17 @@ class MessageProducer(Declared, Sender):
             raise InvalidDestinationError(f"Cannot publish to a deleted Destination: {destination}")
         return destination
 
-    def _refuse_nested(self, message: Message | str | bytes) -> Message | str | bytes:
-        """nestedMapAndListEnabled=false: a map or list as a property raises InvalidMessageError."""
+    def _refuse_nested(self, message: Message | Body | str | bytes) -> Message | Body | str | bytes:
+        """nestedMapAndListEnabled=false: a map or list as a property, or in a map, raises InvalidMessageError."""
         if isinstance(message, Message):
             for name, value in message.properties().items():
                 if isinstance(value, (dict, list)):
                     raise InvalidMessageError(name, value, "no map or list, with nestedMapAndListEnabled=false")
+        body = message.body if isinstance(message, Message) else message
+        if isinstance(body, MapBody):
+            for name, kind in body.entry_types().items():
+                if kind in ("list", "map"):
+                    raise InvalidMessageError(name, body[name], "no map or list, with nestedMapAndListEnabled=false")
         return message
 
     def close(self) -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
+import numpy
+
+from pyengine._engine.java.value import Char
+from pyengine._engine.message.body import MapBody, ObjectBody, StreamBody
 from pyengine._engine.message.message import Message
 
 Row: TypeAlias = tuple[str, str | bytes | None]
@@ -19,9 +23,20 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode_message(message: Message) -> Row:
-    """``(headers, body)``: JSON of what differs from a fresh message, and the body."""
+    """``(headers, body)``: JSON of what differs from a fresh message, and the body; a map or a stream is in the
+    headers."""
     headers: dict[str, Any] = message.attributes()
+    headers.pop("data_structure", None)  # of advisories, which are not persistent
     body = headers.pop("body", None)
+    if isinstance(body, MapBody):
+        headers["map"] = {name: _typed(value) for name, value in body.entries().items()}
+        body = None
+    elif isinstance(body, StreamBody):
+        headers["stream"] = [_typed(value) for value in body.values()]
+        body = None
+    elif isinstance(body, ObjectBody):
+        headers["object"] = True
+        body = body.data
     if isinstance(body, str):
         try:
             body.encode()
@@ -45,7 +60,14 @@ def decode_message(headers: str, body: str | bytes | None) -> Message:
     """The message of a row."""
     attributes = json.loads(headers)
     properties = attributes.pop("properties", {})
-    if body is not None:
+    if "map" in attributes:
+        attributes["body"] = MapBody({name: _untyped(value) for name, value in attributes.pop("map").items()})
+    elif "stream" in attributes:
+        attributes["body"] = StreamBody([_untyped(value) for value in attributes.pop("stream")])
+        attributes["body"].reset()
+    elif attributes.pop("object", False):
+        attributes["body"] = ObjectBody(body if isinstance(body, bytes) else b"")
+    elif body is not None:
         attributes["body"] = body
     message = Message(None, **attributes)
     for name, (kind, value) in properties.items():
@@ -61,3 +83,37 @@ def decode_message(headers: str, body: str | bytes | None) -> Message:
         else:
             message.set_property(name, value)
     return message
+
+
+# The kinds of values of a map or stream that JSON alone does not tell apart.
+_KINDS: dict[type, str] = {
+    numpy.int8: "byte", numpy.int16: "short", numpy.int64: "long", numpy.float32: "float", Char: "char",
+    bytes: "bytes", list: "list", dict: "map",
+}  # fmt: skip
+_TYPES = {kind: of for of, kind in _KINDS.items()}
+
+
+def _typed(value: Any) -> Any:
+    kind = _KINDS.get(type(value))
+    if kind is None:
+        return value
+    if kind == "bytes":
+        return [kind, value.decode("latin-1")]
+    if kind == "list":
+        return [kind, [_typed(each) for each in value]]
+    if kind == "map":
+        return [kind, {name: _typed(each) for name, each in value.items()}]
+    return [kind, str(value) if kind == "char" else float(value) if kind == "float" else int(value)]
+
+
+def _untyped(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    kind, value = value
+    if kind == "bytes":
+        return value.encode("latin-1")
+    if kind == "list":
+        return [_untyped(each) for each in value]
+    if kind == "map":
+        return {name: _untyped(each) for name, each in value.items()}
+    return _TYPES[kind](value)

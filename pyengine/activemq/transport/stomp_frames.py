@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyengine._engine.java.hashing import set_order
+from pyengine._engine.message.body import Body
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame, text_body
 from pyengine.activemq.options import CONSUMER_OPTIONS
@@ -248,6 +249,8 @@ def frame_of(
             and headers.get(TRANSFORMATION) in (None, *JMS_TRANSFORMATIONS)
         ):
             return _advisory(headers)
+        return headers, b""
+    if isinstance(body, Body):
         return headers, b""
     if isinstance(body, bytes):
         headers["content-length"] = str(len(body))

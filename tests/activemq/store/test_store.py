@@ -106,9 +106,25 @@ def test_everything_of_a_message_survives(start):
     broker = start()
     Wire(broker)
     broker.send("wire", pyengine.destinations.Destination("q"), message.copy())
-    (before,) = broker.browse("q")
-    (after,) = start().browse("q")
+    entries = {"b": np.int8(1), "l": np.int64(2), "f": np.float32(1.1), "c": pyengine.Char("x"), "y": b"\xff"}
+    entries |= {
+        "n": None,
+        "t": "\ud800",
+        "many": [[1, b"x"], {"a": np.int16(3)}],
+        "some": {"nested": [None, "list"]},
+        "d": 1.5,
+    }
+    bodies = (
+        pyengine.MapBody(entries), pyengine.MapBody(), pyengine.StreamBody([None, 1, b"x", "t", np.int16(3), True]),
+        pyengine.StreamBody(), pyengine.ObjectBody(b"\xac\xed\x00\x05"), pyengine.ObjectBody(),
+    )  # fmt: skip
+    for body in bodies:
+        broker.send("wire", pyengine.destinations.Destination("q"), pyengine.Message(body=body))
+    before = broker.browse("q")
+    after = start().browse("q")
     assert after == before
+    assert tuple(each.body for each in after[1:]) == bodies
+    assert after[3].body.read_object() is None
 
 
 def test_a_transaction_and_a_dead_letter_are_one_unit(start):
