@@ -29,6 +29,7 @@ from pyengine.rocketmq.consumer.listener import (
     MessageListenerOrderly,
     MessageQueueListener,
 )
+from pyengine.rocketmq.consumer.lite_pull_consumer import DefaultLitePullConsumer
 from pyengine.rocketmq.consumer.local_offset_store import LocalFileOffsetStore
 from pyengine.rocketmq.consumer.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
 from pyengine.rocketmq.consumer.parameters import ClientConfig, ConsumerParameters
@@ -110,6 +111,7 @@ __all__ = [
     "ConsumerParameters",
     "ConsumerRunningInfo",
     "ControllableOffset",
+    "DefaultLitePullConsumer",
     "DefaultMQPushConsumer",
     "FlowControl",
     "GroupProgress",

@@ -593,6 +593,20 @@ class StoreCase(ClusterCase):
         self.broker.delete_below(self.queue, sent.queue_offset + 1)
 
 
+@case("pyengine.rocketmq.DefaultLitePullConsumer", dear=100)
+class LitePullConsumerCase(ClusterCase):
+    def __call__(self, name: str) -> None:
+        consumer = rocketmq.DefaultLitePullConsumer("lite", broker=self.broker, instance_name=name)
+        consumer.start()
+        consumer.assign([self.queue])
+        self.clock.advance(1)
+        sent = self.producer.send("T", name.encode())
+        assert [message.body for message in consumer.poll(1000)] == [name.encode()]
+        consumer.commit()
+        consumer.shutdown()
+        self.broker.delete_below(self.queue, sent.queue_offset + 1)
+
+
 @case("pyengine.rocketmq.DefaultMQPushConsumer", dear=100)
 class PushConsumerCase(ClusterCase):
     """Groups stay, as in the real broker: with each its retry topic and its offsets. Clients and instances go."""

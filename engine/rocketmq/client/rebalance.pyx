@@ -53,11 +53,13 @@ def checked_start(int64_t offset):
     return offset
 
 
-def queues_to_give_up(str topic not None, allocated, dict table not None, int64_t now, str group not None):
+def queues_to_give_up(str topic not None, allocated, dict table not None, int64_t now, str group not None,
+                      *, bint expires=True):
     """([queue], log): entries of the topic that belong to others now, or are mine but were not pulled for 120 s.
 
-    table: message queue -> ProcessQueue. They are marked dropped; they leave the table only when the caller could give
-    them up, and block their return until then.
+    expires: False leaves out the second, as for consumers that are asked for messages. table: message queue ->
+    ProcessQueue. They are marked dropped; they leave the table only when the caller could give them up, and block their
+    return until then.
     """
     queues = []
     log = []
@@ -67,7 +69,7 @@ def queues_to_give_up(str topic not None, allocated, dict table not None, int64_
         if queue not in allocated:
             process_queue.dropped = True
             queues.append(queue)
-        elif process_queue.is_pull_expired(now):
+        elif expires and process_queue.is_pull_expired(now):
             process_queue.dropped = True
             queues.append(queue)
             log.append(("ERROR", f"[BUG]doRebalance, {group}, try remove unnecessary mq, {queue}, "

@@ -77,7 +77,7 @@ class Member(Protocol):
     def reset_offset(self, offsets: dict[MessageQueue, int]) -> None: ...
     def running_info(self, *, with_stacks: bool) -> dict[str, Any]: ...
     def offsets_of(self, topic: str) -> dict[MessageQueue, int]: ...
-    def consume_directly(self, message: MessageExt) -> dict[str, Any]: ...
+    def consume_directly(self, message: MessageExt) -> dict[str, Any] | None: ...
 
 
 class Periodic:
@@ -301,15 +301,15 @@ class MQClientInstance:
         self.rebalance_service.start()
         self.callbacks = self.clock.worker("NettyClientPublicExecutor_1")
         self._services.append(self.callbacks)
-        self._scheduled = self.clock.worker("MQClientFactoryScheduledThread")
-        self._services.append(self._scheduled)
+        self.scheduled = self.clock.worker("MQClientFactoryScheduledThread")
+        self._services.append(self.scheduled)
         for first, period, action in (
             (ROUTE_FIRST, route_interval, self._update_routes),
             (HEARTBEAT_FIRST, heartbeat_interval, self._send_heartbeats),
             (PERSIST_FIRST, persist_interval, self._persist_offsets),
             (0, SAMPLING, self._sample),
         ):
-            self._periodic.append(Periodic(self.clock, self._scheduled, first, period, action))
+            self._periodic.append(Periodic(self.clock, self.scheduled, first, period, action))
         self.register()
 
     def register(self) -> None:

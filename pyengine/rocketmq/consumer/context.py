@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from typing import Protocol
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine.clock import Clock
 from pyengine.errors import MQClientError
 from pyengine.rocketmq.consumer.client import MQClientInstance
 from pyengine.rocketmq.consumer.consume_status import ConsumeStatistics
@@ -13,44 +15,54 @@ from pyengine.rocketmq.consumer.listener import MessageListenerOrderly
 from pyengine.rocketmq.consumer.offset_store import OffsetStore
 from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.remoting.mq_client_api import MessageModel, SubscriptionData
-from pyengine.rocketmq.tables.allocation import MessageQueue
+from pyengine.rocketmq.tables.allocation import MessageQueue, Strategy
 
 
-class ConsumerContext:
-    """One consumer as its parts see it.
+class MemberParameters(Protocol):
+    """What every kind of consumer has."""
 
-    parameters: read at each use. lock: held while process queues are read or changed. client, offset_store: None until
-    the consumer was started. exception_delay: ms, of the moment when the consumer was made.
+    consumer_group: str
+    clock: Clock
+    message_model: MessageModel
+    allocate_message_queue_strategy: Strategy
+    pull_time_delay_mills_when_exception: int
+
+
+class MemberContext:
+    """A member of a group as its parts see it, whatever kind of consumer it is.
+
+    lock: held while process queues are read or changed. client, offset_store: None until the consumer was started.
+    exception_delay: ms, of the moment when the consumer was made. orderly: each queue is consumed in order.
     """
 
-    def __init__(self, parameters: PushConsumerParameters) -> None:
-        self.parameters = parameters
+    orderly = False
+
+    def __init__(self, parameters: MemberParameters) -> None:
+        self._parameters = parameters
         self.clock = parameters.clock
         self.lock = threading.RLock()
         self.service_state = "CREATE_JUST"
-        self.paused = False
         self.exception_delay = parameters.pull_time_delay_mills_when_exception
         self.start_timestamp = self.clock.now()
         self.subscriptions: dict[str, SubscriptionData] = {}
         self.process_queues: dict[MessageQueue, ProcessQueue] = {}
-        self.statistics = ConsumeStatistics()
         self.client: MQClientInstance | None = None
         self.offset_store: OffsetStore | None = None
 
     @property
+    def strategy(self) -> Strategy:
+        """How the group shares its queues."""
+        return self._parameters.allocate_message_queue_strategy
+
+    @property
     def group(self) -> str:
         """The consumer group."""
-        return self.parameters.consumer_group
+        return self._parameters.consumer_group
 
     @property
     def clustering(self) -> bool:
         """True unless every member gets everything."""
-        return self.parameters.message_model is MessageModel.CLUSTERING
-
-    @property
-    def orderly(self) -> bool:
-        """True if each queue is consumed in order."""
-        return isinstance(self.parameters.message_listener, MessageListenerOrderly)
+        return self._parameters.message_model is MessageModel.CLUSTERING
 
     @property
     def running(self) -> MQClientInstance:
@@ -69,3 +81,18 @@ class ConsumerContext:
     def not_ok(self) -> MQClientError:
         """What the real client says of a consumer that does not run."""
         return MQClientError(suggested(f"The consumer service state not OK, {self.service_state}"))
+
+
+class ConsumerContext(MemberContext):
+    """A push consumer as its parts see it. parameters: read at each use."""
+
+    def __init__(self, parameters: PushConsumerParameters) -> None:
+        super().__init__(parameters)
+        self.parameters = parameters
+        self.paused = False
+        self.statistics = ConsumeStatistics()
+
+    @property
+    def orderly(self) -> bool:  # type: ignore[override]
+        """True if each queue is consumed in order."""
+        return isinstance(self.parameters.message_listener, MessageListenerOrderly)

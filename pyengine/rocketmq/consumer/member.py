@@ -8,8 +8,8 @@ from typing import Any
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import attached, suggested
-from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
+from pyengine.rocketmq.consumer.brokers import brokers_of
 from pyengine.rocketmq.consumer.client import MQClientInstance, release, settle, take_client, unique_instance_name
 from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.consumer.consume_service import ConsumeService
@@ -23,16 +23,14 @@ from pyengine.rocketmq.consumer.offset_store import OffsetStore, ReadOffsetType,
 from pyengine.rocketmq.consumer.orderly_service import ConsumeMessageOrderlyService
 from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.consumer.pulling import Pulling
-from pyengine.rocketmq.consumer.rebalancing import Rebalancing
+from pyengine.rocketmq.consumer.push_rebalancing import PushRebalancing
 from pyengine.rocketmq.consumer.running_info import as_body, running_info
 from pyengine.rocketmq.consumer.send_back import restore_topic
 from pyengine.rocketmq.message import (
     MessageExt,
     retry_topic,
 )
-from pyengine.rocketmq.remoting.channel import local_address
-from pyengine.rocketmq.remoting.cluster import name_servers, shared_cluster
-from pyengine.rocketmq.remoting.mq_client_api import HeartbeatData, MQClientAPI, SubscriptionData
+from pyengine.rocketmq.remoting.mq_client_api import HeartbeatData, SubscriptionData
 from pyengine.rocketmq.subscription import build_subscription
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
@@ -61,7 +59,7 @@ class GroupMember:
 
     def __init__(self, parameters: PushConsumerParameters, *, own_clock: bool = False) -> None:
         self.context = ConsumerContext(parameters)
-        self.rebalancing = Rebalancing(self.context)
+        self.rebalancing = PushRebalancing(self.context)
         self.pulling = Pulling(self.context, self.rebalancing, self._submit)
         self.service: ConsumeService | None = None
         self._own_clock = own_clock
@@ -131,7 +129,7 @@ class GroupMember:
             hint = "No name server address, please set it: DefaultMQPushConsumer(broker=...) or (namesrv_addr=...)"
             raise MQClientError(attached(hint))
         try:
-            take_client(self, self._api(), context.clock, parameters.build_mq_client_id())
+            take_client(self, brokers_of(parameters), context.clock, parameters.build_mq_client_id())
             self._start_services(self.running)
             self._join_group(self.running)
         except BaseException as error:  # the user's Ctrl-C too
@@ -143,19 +141,6 @@ class GroupMember:
                 context.client = None
             raise
         settle(context.clock)
-
-    def _api(self) -> MQClientAPI:
-        """The brokers: those that were given, or those behind the name servers."""
-        context, parameters = self.context, self.context.parameters
-        if parameters.broker is not None:
-            return parameters.broker
-        parameters.check_network()
-        addr, clock, hook = parameters.namesrv_addr or "", context.clock, parameters.rpc_hook
-        if isinstance(clock, ManualClock):
-            raise ConfigurationError("clock", repr(clock), "a real cluster goes by the system's time", "leave it out")
-        if parameters.client_ip == "127.0.0.1":
-            parameters.client_ip = local_address(name_servers(addr)[0])
-        return shared_cluster(addr, parameters.build_mq_client_id(), hook)
 
     def _start_services(self, client: MQClientInstance) -> None:
         context, parameters = self.context, self.context.parameters

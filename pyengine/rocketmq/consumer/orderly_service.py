@@ -22,7 +22,7 @@ from pyengine.rocketmq.consumer.consume_service import ConsumeService
 from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.listener import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from pyengine.rocketmq.consumer.listener_call import Waiting, listed
-from pyengine.rocketmq.consumer.rebalancing import Rebalancing
+from pyengine.rocketmq.consumer.push_rebalancing import PushRebalancing
 from pyengine.rocketmq.consumer.send_back import restore_topic, send_to_retry_topic
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -39,7 +39,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
 
     statuses = ConsumeOrderlyStatus
 
-    def __init__(self, consumer: ConsumerContext, rebalancing: Rebalancing) -> None:
+    def __init__(self, consumer: ConsumerContext, rebalancing: PushRebalancing) -> None:
         super().__init__(consumer)
         self._rebalancing = rebalancing
         self._locker: Periodic | None = None

@@ -137,71 +137,21 @@ class ClientConfig(Declared):
 
 @named_arguments
 @dataclass(kw_only=True, eq=False)
-class ConsumerParameters(ClientConfig):
-    """The parameters of DefaultMQPushConsumer; all can be set at any time, ranges are checked at start() alone.
-
-    message_model: CLUSTERING shares the queues among the group, BROADCASTING gives every client all.
-    consume_from_where, consume_timestamp (``yyyyMMddHHmmss``, local time, default half an hour ago): where a group
-    without offsets starts. consume_thread_min: threads of the pool; consume_thread_max is never reached, as in the
-    real pool. pull_threshold_for_queue (messages), pull_threshold_size_for_queue (MiB), consume_concurrently_max_span
-    (offsets): flow control of one queue; the two for_topic values, -1 for off, are divided among all queues at each
-    change of the assignment. pull_interval: ms between two pulls. consume_message_batch_max_size: messages a listener
-    gets at most. pull_batch_size: messages a pull brings at most. pull_batch_size_in_bytes goes with the pull, and no
-    broker looks at it, as in 5.3.3. max_reconsume_times: -1 is 16, without end in order.
-    suspend_current_queue_time_millis: how long an ordered queue rests after a failure. consume_timeout: minutes until a
-    message whose listener does not return is given back, as RocketMQ's consumeTimeout, or a timedelta.
-    await_termination_millis_when_shutdown: how long shutdown() waits for listeners. The ``pop_`` values,
-    trace_dispatcher and adjust_thread_pool_nums_threshold have no effect, the last as in the real client. rpc_hook:
-    SessionCredentials that sign what goes to namesrv_addr. start() warns of a parameter that asks for what is not done
-    here, in the log ``pyengine.rocketmq``.
-    """
+class MemberParameters(ClientConfig):
+    """What every kind of consumer has beside its client; see ConsumerParameters for what it means."""
 
     message_model: MessageModel = MessageModel.CLUSTERING
     consume_from_where: ConsumeFromWhere = ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET
     consume_timestamp: str = ""
     allocate_message_queue_strategy: Strategy = field(default_factory=AllocateMessageQueueAveragely)
-    subscription: dict[str, str | MessageSelector | None] = field(default_factory=dict)
-    message_listener: MessageListener | None = None
     message_queue_listener: MessageQueueListener | None = None
     offset_store: OffsetStore | None = None
-    consume_thread_min: int = defaults.CONSUME_THREADS
-    consume_thread_max: int = defaults.CONSUME_THREADS
-    adjust_thread_pool_nums_threshold: int = 100000
-    consume_concurrently_max_span: int = defaults.CONSUME_CONCURRENTLY_MAX_SPAN
-    pull_threshold_for_queue: int = defaults.PULL_THRESHOLD_FOR_QUEUE
-    pop_threshold_for_queue: int = 96
-    pull_threshold_size_for_queue: int = defaults.PULL_THRESHOLD_SIZE_FOR_QUEUE
-    pull_threshold_for_topic: int = -1
-    pull_threshold_size_for_topic: int = -1
-    pull_interval: Milliseconds = field(default=Milliseconds(0))
-    consume_message_batch_max_size: int = defaults.CONSUME_MESSAGE_BATCH_MAX_SIZE
-    pull_batch_size: int = defaults.PULL_BATCH_SIZE
-    pull_batch_size_in_bytes: int = defaults.PULL_BATCH_SIZE_IN_BYTES
-    post_subscription_when_pull: bool = False
-    max_reconsume_times: int = -1
-    suspend_current_queue_time_millis: Milliseconds = field(default=Milliseconds(defaults.SUSPEND_CURRENT_QUEUE_TIME))
-    consume_timeout: int = defaults.CONSUME_TIMEOUT
-    pop_invisible_time: Milliseconds = field(default=Milliseconds(60000))
-    pop_batch_nums: int = 32
-    await_termination_millis_when_shutdown: Milliseconds = field(default=Milliseconds(0))
     trace_dispatcher: Any = None
-    client_rebalance: bool = True
     rpc_hook: Any = None
 
-    def not_done(self) -> list[tuple[str, str]]:
-        """The parameters that are set and ask for what is not done here: (name, what they ask for)."""
-        untouched = {each.name: each.default for each in fields(self)}
-        done = {"rpc_hook"} if self.namesrv_addr else set()
-        return [
-            (name, NOT_DONE[name]) for name in NOT_DONE if name not in done and getattr(self, name) != untouched[name]
-        ]
-
-    def check_config(self, consumer_group: str | None) -> None:
-        """What start() refuses, in the real client's order. Raises MQClientError with its text.
-
-        NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for what
-        Java's compiler refuses: a number, a text, a model, a place to begin, a strategy, an offset store, a listener of
-        queues or a subscription that is none.
+    def check_kinds(self) -> None:
+        """Raise ConfigurationError for what Java's compiler refuses: a number, a text, a model, a place to begin, a
+        strategy, an offset store or a listener of queues that is none.
         """
         for parameter in fields(self):
             value = getattr(self, parameter.name)
@@ -226,6 +176,75 @@ class ConsumerParameters(ClientConfig):
             value = getattr(self, name)
             if value is not None and not callable(getattr(value, method, None)):
                 raise ConfigurationError(name, repr(value), f"an object with the method {method} is needed")
+
+    def consume_timestamp_millis(self) -> int:
+        """The consume_timestamp as ms since 1970; it names a time of the local zone."""
+        wall = parse_consume_timestamp(self.consume_timestamp)
+        assert wall is not None
+        return local_to_utc(wall)
+
+
+@named_arguments
+@dataclass(kw_only=True, eq=False)
+class ConsumerParameters(MemberParameters):
+    """The parameters of DefaultMQPushConsumer; all can be set at any time, ranges are checked at start() alone.
+
+    message_model: CLUSTERING shares the queues among the group, BROADCASTING gives every client all.
+    consume_from_where, consume_timestamp (``yyyyMMddHHmmss``, local time, default half an hour ago): where a group
+    without offsets starts. consume_thread_min: threads of the pool; consume_thread_max is never reached, as in the
+    real pool. pull_threshold_for_queue (messages), pull_threshold_size_for_queue (MiB), consume_concurrently_max_span
+    (offsets): flow control of one queue; the two for_topic values, -1 for off, are divided among all queues at each
+    change of the assignment. pull_interval: ms between two pulls. consume_message_batch_max_size: messages a listener
+    gets at most. pull_batch_size: messages a pull brings at most. pull_batch_size_in_bytes goes with the pull, and no
+    broker looks at it, as in 5.3.3. max_reconsume_times: -1 is 16, without end in order.
+    suspend_current_queue_time_millis: how long an ordered queue rests after a failure. consume_timeout: minutes until a
+    message whose listener does not return is given back, as RocketMQ's consumeTimeout, or a timedelta.
+    await_termination_millis_when_shutdown: how long shutdown() waits for listeners. The ``pop_`` values,
+    trace_dispatcher and adjust_thread_pool_nums_threshold have no effect, the last as in the real client. rpc_hook:
+    SessionCredentials that sign what goes to namesrv_addr. start() warns of a parameter that asks for what is not done
+    here, in the log ``pyengine.rocketmq``.
+    """
+
+    subscription: dict[str, str | MessageSelector | None] = field(default_factory=dict)
+    message_listener: MessageListener | None = None
+    consume_thread_min: int = defaults.CONSUME_THREADS
+    consume_thread_max: int = defaults.CONSUME_THREADS
+    adjust_thread_pool_nums_threshold: int = 100000
+    consume_concurrently_max_span: int = defaults.CONSUME_CONCURRENTLY_MAX_SPAN
+    pull_threshold_for_queue: int = defaults.PULL_THRESHOLD_FOR_QUEUE
+    pop_threshold_for_queue: int = 96
+    pull_threshold_size_for_queue: int = defaults.PULL_THRESHOLD_SIZE_FOR_QUEUE
+    pull_threshold_for_topic: int = -1
+    pull_threshold_size_for_topic: int = -1
+    pull_interval: Milliseconds = field(default=Milliseconds(0))
+    consume_message_batch_max_size: int = defaults.CONSUME_MESSAGE_BATCH_MAX_SIZE
+    pull_batch_size: int = defaults.PULL_BATCH_SIZE
+    pull_batch_size_in_bytes: int = defaults.PULL_BATCH_SIZE_IN_BYTES
+    post_subscription_when_pull: bool = False
+    max_reconsume_times: int = -1
+    suspend_current_queue_time_millis: Milliseconds = field(default=Milliseconds(defaults.SUSPEND_CURRENT_QUEUE_TIME))
+    consume_timeout: int = defaults.CONSUME_TIMEOUT
+    pop_invisible_time: Milliseconds = field(default=Milliseconds(60000))
+    pop_batch_nums: int = 32
+    await_termination_millis_when_shutdown: Milliseconds = field(default=Milliseconds(0))
+    client_rebalance: bool = True
+
+    def not_done(self) -> list[tuple[str, str]]:
+        """The parameters that are set and ask for what is not done here: (name, what they ask for)."""
+        untouched = {each.name: each.default for each in fields(self)}
+        done = {"rpc_hook"} if self.namesrv_addr else set()
+        return [
+            (name, NOT_DONE[name]) for name in NOT_DONE if name not in done and getattr(self, name) != untouched[name]
+        ]
+
+    def check_config(self, consumer_group: str | None) -> None:
+        """What start() refuses, in the real client's order. Raises MQClientError with its text.
+
+        NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for what
+        Java's compiler refuses: a number, a text, a model, a place to begin, a strategy, an offset store, a listener of
+        queues or a subscription that is none.
+        """
+        self.check_kinds()
         if self.subscription is not None and not isinstance(self.subscription, Mapping):
             raise ConfigurationError("subscription", repr(self.subscription), "a mapping topic -> expression is needed")
         if consumer_group is not None:
@@ -248,12 +267,6 @@ class ConsumerParameters(ClientConfig):
                 suggested("messageListener must be instanceof MessageListenerOrderly or MessageListenerConcurrently")
             )
         check_ranges(values)
-
-    def consume_timestamp_millis(self) -> int:
-        """The consume_timestamp as ms since 1970; it names a time of the local zone."""
-        wall = parse_consume_timestamp(self.consume_timestamp)
-        assert wall is not None
-        return local_to_utc(wall)
 
 
 @dataclass(eq=False)

@@ -11,7 +11,7 @@ from pyengine.errors import IllegalStateError, MQBrokerError
 from pyengine.rocketmq.consumer.client import write_log
 from pyengine.rocketmq.consumer.context import ConsumerContext
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
-from pyengine.rocketmq.consumer.rebalancing import Rebalancing
+from pyengine.rocketmq.consumer.push_rebalancing import PushRebalancing
 from pyengine.rocketmq.message import (
     PROPERTY_MAX_OFFSET,
     PROPERTY_MIN_OFFSET,
@@ -42,7 +42,7 @@ class Pulling:
     submit: has messages consumed that were put into their process queue.
     """
 
-    def __init__(self, consumer: ConsumerContext, rebalancing: Rebalancing, submit: Submit) -> None:
+    def __init__(self, consumer: ConsumerContext, rebalancing: PushRebalancing, submit: Submit) -> None:
         self._consumer = consumer
         self._rebalancing = rebalancing
         self._submit = submit
@@ -131,7 +131,7 @@ class Pulling:
             self._failed(request, answer)
             return
         consumer, topic = self._consumer, request.queue.topic
-        messages = [] if answer is None else self._filtered(request, subscription, answer)
+        messages = [] if answer is None else kept_messages(request.queue, subscription, answer)
         if answer is not None and answer.status is PullStatus.FOUND:
             consumer.statistics.pulled(topic, consumer.group, consumer.clock.now() - began, len(messages))
         with consumer.lock:
@@ -155,19 +155,6 @@ class Pulling:
             consumer.running.pull_service.execute_task(lambda: self._fix(request, verdict.log[1:]))
         self._again(request, verdict)
 
-    def _filtered(self, request: PullRequest, subscription: SubscriptionData, answer: PullResult) -> list[MessageExt]:
-        """The messages that the tags let through, with what the client adds to them."""
-        kept = [message for message in answer.messages if client_accepts(subscription.tags_set, message.tags)]
-        for message in kept:
-            properties = message.properties
-            if properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true":
-                message.transaction_id = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
-            properties[PROPERTY_MIN_OFFSET] = str(answer.min_offset)
-            properties[PROPERTY_MAX_OFFSET] = str(answer.max_offset)
-            message.broker_name = request.queue.broker_name
-            message.queue_id = request.queue.queue_id
-        return kept
-
     def _failed(self, request: PullRequest, error: Exception) -> None:
         verdict = self.gate.failed(
             request,
@@ -187,3 +174,17 @@ class Pulling:
         self._rebalancing.remove_process_queue(request.queue)
         consumer.running.rebalance_service.wakeup()
         write_log(lines)
+
+
+def kept_messages(queue: MessageQueue, subscription: SubscriptionData, answer: PullResult) -> list[MessageExt]:
+    """The messages of an answer that the tags let through, with what the client adds to them."""
+    kept = [message for message in answer.messages if client_accepts(subscription.tags_set, message.tags)]
+    for message in kept:
+        properties = message.properties
+        if properties.get(PROPERTY_TRANSACTION_PREPARED, "").lower() == "true":
+            message.transaction_id = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+        properties[PROPERTY_MIN_OFFSET] = str(answer.min_offset)
+        properties[PROPERTY_MAX_OFFSET] = str(answer.max_offset)
+        message.broker_name = queue.broker_name
+        message.queue_id = queue.queue_id
+    return kept

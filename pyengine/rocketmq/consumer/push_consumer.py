@@ -10,15 +10,15 @@ from typing import Any, Self, TypeVar
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.wire.fastjson import INT32
 from pyengine.attributes import named_arguments
-from pyengine.clock import Clock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.metrics import Metric
 from pyengine.processes import belong
+from pyengine.rocketmq.consumer.brokers import take_clock
 from pyengine.rocketmq.consumer.client import settle
 from pyengine.rocketmq.consumer.consumer_metrics import consumer_metrics
 from pyengine.rocketmq.consumer.listener import MessageListener, MessageListenerConcurrently, MessageListenerOrderly
 from pyengine.rocketmq.consumer.member import GroupMember
-from pyengine.rocketmq.consumer.parameters import PushConsumerParameters, default_consume_timestamp
+from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo, running_info
 from pyengine.rocketmq.consumer.send_back import send_message_back
 from pyengine.rocketmq.message import MessageExt
@@ -44,18 +44,7 @@ class DefaultMQPushConsumer(PushConsumerParameters):
     default_mq_push_consumer_impl: GroupMember = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.consumer_group is not None:
-            plain_text("consumer_group", self.consumer_group)
-        if self.broker is not None and not callable(getattr(self.broker, "register_client", None)):
-            raise ConfigurationError("broker", repr(self.broker), "no RocketMQ cluster", "give a rocketmq.Broker")
-        if self.clock is not None and not isinstance(self.clock, Clock):
-            raise ConfigurationError("clock", repr(self.clock), "a clock of pyengine.clock is needed")
-        own_clock = self.clock is None and self.broker is None
-        if self.clock is None:
-            self.clock = SystemClock() if self.broker is None else self.broker.clock
-        if self.consume_timestamp == "":
-            self.consume_timestamp = default_consume_timestamp(self.clock.now())
-        self.default_mq_push_consumer_impl = GroupMember(self, own_clock=own_clock)
+        self.default_mq_push_consumer_impl = GroupMember(self, own_clock=take_clock(self))
         belong(self)
 
     @property

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from pyengine._engine.java.hashing import map_order
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.pull_gate import PullRequest
 from pyengine._engine.rocketmq.client.rebalance import (
-    DISPATCH_DELAY,
     LOCK_FAILED_DELAY,
-    UNLOCK_WAIT,
-    checked_start,
     is_balanced,
-    may_force_unlock,
     queues_to_give_up,
     queues_to_take_on,
-    shared_threshold,
-    starting_point,
 )
 from pyengine.rocketmq.consumer.client import write_log
-from pyengine.rocketmq.consumer.context import ConsumerContext
+from pyengine.rocketmq.consumer.context import MemberContext
 from pyengine.rocketmq.consumer.listener_call import listed
-from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
 from pyengine.rocketmq.message import RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_client_ids, sort_queues
 from pyengine.visible import logger
@@ -31,19 +25,41 @@ from pyengine.visible import logger
 log = logger("pyengine.rocketmq")
 
 
-class Rebalancing:
-    """Keeps a member's table of queues in step with its assignment. Source: RebalanceImpl, RebalancePushImpl.
+class Rebalancing(ABC):
+    """Keeps a member's table of queues in step with its assignment. Source: RebalanceImpl.
 
-    topic_queues: topic -> all its queues, as the name server said last.
+    topic_queues: topic -> all its queues, as the name server said last. passive: a queue that was not pulled for 120 s
+    is given up and taken on again, as a push consumer's.
     """
 
-    def __init__(self, consumer: ConsumerContext) -> None:
+    passive = True
+
+    def __init__(self, consumer: MemberContext) -> None:
         self._consumer = consumer
         self.topic_queues: dict[str, set[MessageQueue]] = {}
         self._turn = threading.Lock()
-        self._listening: Counter[ProcessQueue] = Counter()
-        self._listening_lock = threading.RLock()  # by itself: Ctrl-C within Condition.__enter__ would leave it locked
-        self._idle = threading.Condition(self._listening_lock)
+
+    # -- what a kind of consumer does
+
+    @abstractmethod
+    def lock(self, queue: MessageQueue) -> bool:
+        """Ask for a queue's lock, for consuming in order; False if it was refused or could not be asked for."""
+
+    @abstractmethod
+    def _let_go(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
+        """Give up a queue that was dropped; False if it has to be tried again."""
+
+    @abstractmethod
+    def _message_queue_changed(self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue]) -> None:
+        """The assignment of a topic has changed."""
+
+    @abstractmethod
+    def _begin(self, requests: Sequence[PullRequest]) -> None:
+        """Pull from queues that are new."""
+
+    @abstractmethod
+    def compute_pull_from_where_with_exception(self, queue: MessageQueue) -> int:
+        """Where the first pull of a queue begins. Raises MQClientError where there is no such offset."""
 
     # -- one run
 
@@ -75,7 +91,7 @@ class Rebalancing:
             log.warning("doRebalance, %s %s, get consumer id list failed", group, topic)
         if queues is None or client_ids is None:
             return True
-        strategy = consumer.parameters.allocate_message_queue_strategy
+        strategy = consumer.strategy
         try:
             mine = strategy.allocate(
                 group, consumer.running.client_id, sort_queues(list(queues)), sort_client_ids(client_ids)
@@ -102,7 +118,7 @@ class Rebalancing:
                 log.info(
                     "client rebalanced result changed. allocateMessageQueueStrategyName=%s, group=%s, topic=%s, "
                     "clientId=%s, mqAllSize=%s, cidAllSize=%s, rebalanceResultSize=%s, rebalanceResultSet=%s",
-                    consumer.parameters.allocate_message_queue_strategy.name,
+                    consumer.strategy.name,
                     consumer.group,
                     topic,
                     consumer.running.client_id,
@@ -121,7 +137,9 @@ class Rebalancing:
     def _update_table(self, topic: str, mine: set[MessageQueue], *, in_order: bool) -> bool:
         consumer, table = self._consumer, self._consumer.process_queues
         with consumer.lock:
-            leaving, lines = queues_to_give_up(topic, mine, table, consumer.clock.now(), consumer.group)
+            leaving, lines = queues_to_give_up(
+                topic, mine, table, consumer.clock.now(), consumer.group, expires=self.passive
+            )
         write_log(lines)
         changed = False
         for queue in leaving:
@@ -143,8 +161,7 @@ class Rebalancing:
                 changed = True
         if not all_locked:
             consumer.running.rebalance_service.wakeup_later(LOCK_FAILED_DELAY)
-        for request in requests:
-            consumer.running.pull_service.execute_pull_request_later(request, DISPATCH_DELAY)
+        self._begin(requests)
         return changed
 
     def _take_on(self, queue: MessageQueue) -> PullRequest | None:
@@ -161,29 +178,6 @@ class Rebalancing:
         log.info("doRebalance, %s, add a new mq, %s", consumer.group, queue)
         return PullRequest(consumer.group, queue, process_queue, offset)
 
-    def _message_queue_changed(self, topic: str, queues: set[MessageQueue], mine: set[MessageQueue]) -> None:
-        consumer, parameters = self._consumer, self._consumer.parameters
-        subscription = consumer.subscriptions.get(topic)
-        if subscription is not None:
-            version = consumer.clock.now()
-            log.info("%s Rebalance changed, also update version: %s, %s", topic, subscription.sub_version, version)
-            subscription.sub_version = version
-        count = len(consumer.process_queues)
-        for kind in ("", "Size"):
-            for_topic = parameters.pull_threshold_size_for_topic if kind else parameters.pull_threshold_for_topic
-            before = parameters.pull_threshold_size_for_queue if kind else parameters.pull_threshold_for_queue
-            after = shared_threshold(for_topic, count)
-            if after is None:
-                continue
-            log.info("The pullThreshold%sForQueue is changed from %s to %s", kind, before, after)
-            if kind:
-                parameters.pull_threshold_size_for_queue = after
-            else:
-                parameters.pull_threshold_for_queue = after
-        consumer.running.send_heartbeats()
-        if parameters.message_queue_listener is not None:
-            parameters.message_queue_listener.message_queue_changed(topic, queues, mine)
-
     def _drop_unsubscribed(self) -> None:
         consumer = self._consumer
         with consumer.lock:
@@ -192,134 +186,6 @@ class Rebalancing:
                 log.info(
                     "doRebalance, %s, truncateMessageQueueNotMyTopic remove unnecessary mq, %s", consumer.group, queue
                 )
-
-    # -- giving up queues
-
-    def remove_process_queue(self, queue: MessageQueue) -> None:
-        """Give one queue up outside of a run."""
-        with self._consumer.lock:
-            process_queue = self._consumer.process_queues.pop(queue, None)
-        if process_queue is not None:
-            before = str(process_queue.dropped).lower()
-            process_queue.dropped = True
-            self._let_go(queue, process_queue)
-            log.info("Fix Offset, %s, remove unnecessary mq, %s Droped: %s", self._consumer.group, queue, before)
-
-    def _let_go(self, queue: MessageQueue, process_queue: ProcessQueue) -> bool:
-        """Commit and forget; in order also give the lock back, when its listener has returned within 500 ms."""
-        consumer = self._consumer
-        consumer.store.persist(queue)
-        if not (consumer.orderly and consumer.clustering):
-            consumer.store.remove_offset(queue)
-            return True
-        if not may_force_unlock(process_queue, consumer.clock.now()) and not self._listener_returned(process_queue):
-            process_queue.try_unlock_times += 1
-            return False
-        consumer.store.persist(queue)
-        consumer.store.remove_offset(queue)
-        process_queue.locked = False
-        self.unlock(queue)
-        return True
-
-    def listener_begins(self, process_queue: ProcessQueue) -> None:
-        """An ordered listener is about to be called; the queue is kept until it has returned."""
-        with self._listening_lock:
-            self._listening[process_queue] += 1
-
-    def listener_ended(self, process_queue: ProcessQueue) -> None:
-        """It returned."""
-        with self._listening_lock:
-            self._listening[process_queue] -= 1
-            if not self._listening[process_queue]:
-                del self._listening[process_queue]
-            self._idle.notify_all()
-
-    def _listener_returned(self, process_queue: ProcessQueue) -> bool:
-        with self._listening_lock:
-            return self._consumer.clock.wait(self._idle, lambda: process_queue not in self._listening, UNLOCK_WAIT)
-
-    # -- the broker's locks
-
-    def lock(self, queue: MessageQueue) -> bool:
-        """Ask for one queue's lock; False if it was refused or could not be asked for."""
-        consumer = self._consumer
-        try:
-            held = consumer.running.api.lock_batch_mq(consumer.group, consumer.running.client_id, [queue])
-        except Exception as error:
-            log.error("lockBatchMQ exception, %s", queue, exc_info=error)
-            return False
-        self._mark_locked(held)
-        log.info("message queue lock %s, %s %s", "OK" if queue in held else "Failed", consumer.group, queue)
-        return queue in held
-
-    def lock_all(self) -> None:
-        """Renew the locks of all queues, broker by broker; one that cannot be reached changes nothing."""
-        consumer = self._consumer
-        for queues in self._by_broker().values():
-            try:
-                held = consumer.running.api.lock_batch_mq(consumer.group, consumer.running.client_id, queues)
-            except Exception as error:
-                log.error("lockBatchMQ exception, %s", listed(queues), exc_info=error)
-                continue
-            with consumer.lock:
-                fresh = [queue for queue in queues if queue in held and self._is_locked(queue) is False]
-                lost = [queue for queue in queues if queue not in held and self._is_locked(queue) is not None]
-                for queue in lost:
-                    consumer.process_queues[queue].locked = False
-            for queue in fresh:
-                log.info("the message queue locked OK, Group: %s %s", consumer.group, queue)
-            self._mark_locked(held)
-            for queue in lost:
-                log.warning("the message queue locked Failed, Group: %s %s", consumer.group, queue)
-
-    def unlock(self, queue: MessageQueue) -> None:
-        """Give one queue's lock back (one way)."""
-        consumer = self._consumer
-        try:
-            consumer.running.api.unlock_batch_mq(consumer.group, consumer.running.client_id, [queue])
-        except Exception as error:
-            log.error("unlockBatchMQ exception, %s", queue, exc_info=error)
-            return
-        log.warning(
-            "unlock messageQueue. group:%s, clientId:%s, mq:%s", consumer.group, consumer.running.client_id, queue
-        )
-
-    def unlock_all(self) -> None:
-        """Give all locks back."""
-        consumer = self._consumer
-        for queues in self._by_broker().values():
-            try:
-                consumer.running.api.unlock_batch_mq(consumer.group, consumer.running.client_id, queues)
-            except Exception as error:
-                log.error("unlockBatchMQ exception, %s", listed(queues), exc_info=error)
-                continue
-            with consumer.lock:
-                mine = [queue for queue in queues if queue in consumer.process_queues]
-                for queue in mine:
-                    consumer.process_queues[queue].locked = False
-            for queue in mine:
-                log.info("the message queue unlock OK, Group: %s %s", consumer.group, queue)
-
-    def _is_locked(self, queue: MessageQueue) -> bool | None:
-        """Whether we believe to hold the lock; None if the queue is not ours. The member's lock is held."""
-        process_queue = self._consumer.process_queues.get(queue)
-        return None if process_queue is None else process_queue.locked
-
-    def _mark_locked(self, queues: set[MessageQueue]) -> None:
-        with self._consumer.lock:
-            for queue in queues:
-                process_queue = self._consumer.process_queues.get(queue)
-                if process_queue is not None:
-                    process_queue.locked = True
-                    process_queue.last_lock_timestamp = self._consumer.clock.now()
-
-    def _by_broker(self) -> dict[str, list[MessageQueue]]:
-        brokers: dict[str, list[MessageQueue]] = {}
-        with self._consumer.lock:
-            for queue, process_queue in self._consumer.process_queues.items():
-                if not process_queue.dropped:
-                    brokers.setdefault(queue.broker_name, []).append(queue)
-        return brokers
 
     # -- where to start
 
@@ -330,21 +196,3 @@ class Rebalancing:
         except Exception:
             log.warning("Compute consume offset exception, mq=%s", queue)
             return -1
-
-    def compute_pull_from_where_with_exception(self, queue: MessageQueue) -> int:
-        """Where the first pull of a queue begins. Raises MQClientError where there is no such offset."""
-        consumer, parameters = self._consumer, self._consumer.parameters
-        stored = consumer.store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
-        point = starting_point(parameters.consume_from_where.name, stored, queue.topic)
-        if point.offset is not None:
-            return checked_start(point.offset)
-        api = consumer.running.api
-        try:
-            if point.ask == "max_offset":
-                offset = api.max_offset(queue)
-            else:
-                offset = api.search_offset(queue, parameters.consume_timestamp_millis())
-        except Exception as error:
-            log.warning("Compute consume offset from last offset exception, mq=%s, exception=%s", queue, error)
-            raise
-        return checked_start(offset)

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyengine._engine.rocketmq.client.consume_rates import why_stuck
+from pyengine._engine.rocketmq.client.lite_pull import AssignedQueues
+from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.attributes import frozen
 from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
-from pyengine.rocketmq.consumer.context import ConsumerContext
+from pyengine.rocketmq.consumer.context import ConsumerContext, MemberContext
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
-from pyengine.rocketmq.consumer.parameters import java_name
+from pyengine.rocketmq.consumer.parameters import MemberParameters, java_name
 from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData, queue_key, queue_of, subscription_body
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
 
@@ -41,39 +43,63 @@ class ConsumerRunningInfo:
 
     def analyze_process_queue(self) -> list[str]:
         """A line for each queue that cannot be consumed or locked; none is good news."""
-        orderly = self.properties["PROP_CONSUMEORDERLY"] == "true"
+        orderly = self.properties.get("PROP_CONSUMEORDERLY") == "true"
         found = ((queue, why_stuck(info, self.now, orderly=orderly)) for queue, info in self.mq_table.items())
         return [f"{self.client_id} {queue} {problem}" for queue, problem in found if problem]
 
 
 def running_info(consumer: ConsumerContext, threads: int, *, with_stacks: bool = False) -> ConsumerRunningInfo:
-    """The state of one consumer. threads: of its pool; with_stacks: with the stack of every thread of the process."""
-    parameters = consumer.parameters
+    """The state of one push consumer. threads: of its pool. with_stacks: with the stack of every thread there is."""
+    added = {
+        "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
+        "PROP_CONSUMEORDERLY": str(consumer.orderly).lower(),
+        "PROP_THREADPOOL_CORE_SIZE": str(threads),
+    }
+    with consumer.lock:
+        queues = dict(consumer.process_queues)
+    statuses = {topic: consumer.statistics.status(topic, consumer.group) for topic in sorted(consumer.subscriptions)}
+    return _info(consumer, consumer.parameters, added, queues, statuses, with_stacks)
+
+
+def lite_running_info(
+    consumer: MemberContext, parameters: MemberParameters, assigned: AssignedQueues, *, with_stacks: bool = False
+) -> ConsumerRunningInfo:
+    """The state of one lite pull consumer, which keeps no rates."""
+    with consumer.lock:
+        found = {name: assigned.get(name) for name in assigned.names()}
+    queues = {name: each.process_queue for name, each in found.items() if each is not None}
+    return _info(consumer, parameters, {"PROP_CONSUME_TYPE": "CONSUME_ACTIVELY"}, queues, {}, with_stacks)
+
+
+def _info(
+    consumer: MemberContext,
+    parameters: MemberParameters,
+    added: dict[str, str],
+    queues: dict[MessageQueue, ProcessQueue],
+    statuses: dict[str, ConsumeStatus],
+    with_stacks: bool,
+) -> ConsumerRunningInfo:
     properties = {
         java_name(name): _text(value)
         for name in type(parameters).__dataclass_fields__
         if name not in NO_FIELDS and (value := getattr(parameters, name)) is not None
     }
-    properties |= {
+    properties |= added | {
         "PROP_NAMESERVER_ADDR": parameters.namesrv_addr or "",
-        "PROP_CONSUME_TYPE": "CONSUME_PASSIVELY",
         "PROP_CLIENT_VERSION": "V5_3_3",
-        "PROP_CONSUMEORDERLY": str(consumer.orderly).lower(),
-        "PROP_THREADPOOL_CORE_SIZE": str(threads),
         "PROP_CONSUMER_START_TIMESTAMP": str(consumer.start_timestamp),
     }
     with consumer.lock:
-        infos = {queue: process_queue.info() for queue, process_queue in consumer.process_queues.items()}
+        infos = {queue: process_queue.info() for queue, process_queue in queues.items()}
     for queue, info in infos.items():
         info["commitOffset"] = consumer.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
-    topics = sorted(consumer.subscriptions)
     return ConsumerRunningInfo(
         consumer.running.client_id,
         consumer.clock.now(),
         properties,
-        tuple(consumer.subscriptions[topic] for topic in topics),
+        tuple(consumer.subscriptions[topic] for topic in sorted(consumer.subscriptions)),
         {queue: infos[queue] for queue in sort_queues(list(infos))},
-        {topic: consumer.statistics.status(topic, consumer.group) for topic in topics},
+        statuses,
         jstack=_stacks() if with_stacks else "",
     )
 

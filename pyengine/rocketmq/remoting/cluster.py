@@ -40,6 +40,7 @@ from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, parse_ad
 from pyengine.rocketmq.remoting.compression import TYPES, compress
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
+    FLAG_LITE_PULL,
     NO_PERMISSION,
     QUERY_NOT_FOUND,
     SERVICE_NOT_AVAILABLE,
@@ -70,6 +71,7 @@ log = logging.getLogger("pyengine.rocketmq")
 
 # Request codes whose header is empty, or that have none.
 HEART_BEAT = 34
+LITE_PULL_MESSAGE = 361
 LOCK_BATCH_MQ = 41
 UNLOCK_BATCH_MQ = 42
 CHECK_TRANSACTION_STATE = 39
@@ -354,9 +356,10 @@ class Cluster:
             except (MQBrokerError, ProtocolError) as error:
                 callback(error)
 
-        self._remoting.invoke_async(
-            address, self._command("PullMessageRequestHeader", fields), request.timeout_millis, answered
-        )
+        command = self._command("PullMessageRequestHeader", fields)
+        if request.sys_flag & FLAG_LITE_PULL:
+            command.code = LITE_PULL_MESSAGE
+        self._remoting.invoke_async(address, command, request.timeout_millis, answered)
 
     def _pull_result(self, queue: MessageQueue, answer: RemotingCommand) -> PullResult:
         status = PULL_STATUS.get(answer.code)
@@ -818,7 +821,7 @@ def _pairs(queue: MessageQueue) -> dict[str, Any]:
 def _heartbeat_body(heartbeat: HeartbeatData) -> bytes:
     group = {
         "groupName": heartbeat.group,
-        "consumeType": "CONSUME_PASSIVELY",
+        "consumeType": heartbeat.consume_type,
         "messageModel": heartbeat.message_model.name,
         "consumeFromWhere": heartbeat.consume_from_where.name,
         "subscriptionDataSet": [subscription_body(each) for each in heartbeat.subscriptions],

@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 
 from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
 from pyengine._engine.rocketmq.commands.requests import FLAG_COMMIT_OFFSET as FLAG_COMMIT_OFFSET
+from pyengine._engine.rocketmq.commands.requests import FLAG_LITE_PULL as FLAG_LITE_PULL
 from pyengine._engine.rocketmq.commands.requests import FLAG_SUBSCRIPTION as FLAG_SUBSCRIPTION
 from pyengine._engine.rocketmq.commands.requests import FLAG_SUSPEND as FLAG_SUSPEND
 from pyengine._engine.rocketmq.commands.requests import INVALID_PARAMETER as INVALID_PARAMETER

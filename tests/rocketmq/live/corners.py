@@ -57,6 +57,8 @@ class Client(Protocol):
     def consume(self, name: str, group: str, topic: str, wanted: str = "*", **how: Any) -> None: ...
     def decide(self, body: str, decision: str) -> None: ...
     def received(self, name: str) -> list[Received]: ...
+    def lite(self, name: str, group: str, **how: Any) -> None: ...
+    def lite_call(self, name: str, op: str, **request: Any) -> Any: ...
     def stop(self, name: str) -> None: ...
     def close(self) -> None: ...
 
@@ -109,6 +111,12 @@ class PipeClient:
         for each in found:
             each["body"] = base64.b64decode(each["body"])
         return found
+
+    def lite(self, name: str, group: str, **how: Any) -> None:
+        self.ask("lite", name=name, group=group, **how)
+
+    def lite_call(self, name: str, op: str, **request: Any) -> Any:
+        return self.ask(op, name=name, **request)
 
     def stop(self, name: str) -> None:
         self.ask("stop", name=name)
@@ -166,6 +174,7 @@ class PythonClient:
         self._transactions: dict[str, rocketmq.TransactionMQProducer] = {}
         self.decisions: dict[str, rocketmq.LocalTransactionState] = {}
         self._consumers: dict[str, tuple[rocketmq.DefaultMQPushConsumer, list[Received]]] = {}
+        self._lite: dict[str, rocketmq.DefaultLitePullConsumer] = {}
         self._lock = threading.Lock()
 
     def _producer(self, group: str) -> rocketmq.Producer:
@@ -265,11 +274,53 @@ class PythonClient:
         with self._lock:
             return list(self._consumers[name][1])
 
+    def lite(self, name: str, group: str, **how: Any) -> None:
+        made = rocketmq.DefaultLitePullConsumer(
+            group, namesrv_addr=self.names, auto_commit=False,
+            consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
+        )  # fmt: skip
+        if "topic" in how:
+            made.subscribe(how["topic"], how.get("wanted", "*"))
+        made.start()
+        self._lite[name] = made
+
+    def lite_call(self, name: str, op: str, **request: Any) -> Any:
+        consumer, queue = self._lite[name], None
+        if "queue" in request:
+            queues = consumer.fetch_message_queues(request["topic"])
+            (queue,) = (each for each in queues if each.queue_id == request["queue"])
+        try:
+            if op == "poll":
+                return [_shown(each) for each in consumer.poll(request["timeout"])]
+            if op == "assign":
+                queues = consumer.fetch_message_queues(request["topic"])
+                wanted = [each for each in queues if each.queue_id in request["queues"]]
+                consumer.assign(wanted)
+                return len(wanted)
+            if op == "assignment":
+                return sorted(each.queue_id for each in consumer.assignment())
+            if op == "commit":
+                return consumer.commit_sync() or True
+            if op in ("pause", "resume"):
+                getattr(consumer, op)([queue])
+                return True
+            assert queue is not None, op
+            if op == "committed":
+                return consumer.committed(queue)
+            if op == "offsetForTimestamp":
+                return consumer.offset_for_timestamp(queue, request["timestamp"])
+            return consumer.seek(queue, request["offset"]) or True
+        except rocketmq.MQClientError as error:
+            raise RefusedError(f"client {error.code}") from error
+
     def stop(self, name: str) -> None:
-        self._consumers.pop(name)[0].shutdown()
+        if name in self._lite:
+            self._lite.pop(name).shutdown()
+        else:
+            self._consumers.pop(name)[0].shutdown()
 
     def close(self) -> None:
-        for name in list(self._consumers):
+        for name in [*self._lite, *self._consumers]:
             self.stop(name)
         for producer in (*self._producers.values(), *self._transactions.values()):
             producer.shutdown()

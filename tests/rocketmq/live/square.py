@@ -85,6 +85,13 @@ class Corner:
         self._running.append(name)
         return name
 
+    def lite(self, *, member: str = "", **how: Any) -> str:
+        """Start a lite pull consumer of the group; returns its name."""
+        name = f"{self.name}-{member or len(self._running)}"
+        self.client.lite(name, how.pop("group", self.group), **how)
+        self._running.append(name)
+        return name
+
     def keys(self, member: str) -> list[str]:
         """What a member got, in order."""
         return [each["key"] for each in self.client.received(member)]
@@ -484,6 +491,93 @@ def reset_while_a_member_consumes(corner: Corner) -> Any:
     corner.reset(0)
     corner.wait(member, 12, 90)
     return sorted(corner.keys(member))
+
+
+# Lite pull
+
+
+def _polled(corner: Corner, member: str, count: int, seconds: float = 60) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+
+    def enough() -> bool:
+        found.extend(corner.client.lite_call(member, "poll", timeout=300))
+        return len(found) >= count
+
+    until(enough, seconds)
+    return found
+
+
+@scenario
+def lite_pull_subscribes(corner: Corner) -> Any:
+    corner.make_topic()
+    corner.send(*bodies(12), tags=("A", "B", "C"))
+    member = corner.lite(topic=corner.topic, wanted="A || C")
+    keys = sorted(each["key"] for each in _polled(corner, member, 8))
+    return keys, corner.client.lite_call(member, "assignment")
+
+
+@scenario
+def lite_pull_members_share(corner: Corner) -> Any:
+    corner.make_topic()
+    members = [corner.lite(topic=corner.topic, member=each) for each in ("one", "two")]
+    until(lambda: [len(corner.client.lite_call(each, "assignment")) for each in members] == [2, 2])
+    corner.stop(members[1])
+    until(lambda: corner.client.lite_call(members[0], "assignment") == [0, 1, 2, 3])
+    return "the other has all"
+
+
+@scenario
+def lite_pull_seeks(corner: Corner) -> Any:
+    corner.make_topic()
+    corner.send(*bodies(6), queue=2)
+    member = corner.lite()
+    assigned = corner.client.lite_call(member, "assign", topic=corner.topic, queues=[2])
+    first = [each["key"] for each in _polled(corner, member, 6)]
+    place: dict[str, Any] = {"topic": corner.topic, "queue": 2}
+    corner.client.lite_call(member, "seek", offset=4, **place)
+    again = [each["key"] for each in _polled(corner, member, 2)]
+    too_far = refused(lambda: corner.client.lite_call(member, "seek", offset=7, **place))
+    not_mine = refused(lambda: corner.client.lite_call(member, "seek", offset=0, topic=corner.topic, queue=1))
+    at = corner.client.lite_call(member, "offsetForTimestamp", timestamp=1, **place)
+    return assigned, first, again, too_far, not_mine, at
+
+
+@scenario
+def lite_pull_commits(corner: Corner) -> Any:
+    corner.make_topic(2)
+    corner.send(*bodies(4), queue=1)
+    member = corner.lite(member="first")
+    place: dict[str, Any] = {"topic": corner.topic, "queue": 1}
+    corner.client.lite_call(member, "assign", topic=corner.topic, queues=[1])
+    _polled(corner, member, 4)
+    before = corner.client.lite_call(member, "committed", **place)
+    corner.client.lite_call(member, "commit")
+    after = corner.client.lite_call(member, "committed", **place)
+    corner.stop(member)
+    until(lambda: corner.offsets()[0][1] == 4)
+    corner.send("new", queue=1)
+    again = corner.lite(member="again")
+    corner.client.lite_call(again, "assign", topic=corner.topic, queues=[1])
+    return before, after, [each["key"] for each in _polled(corner, again, 1)]
+
+
+@scenario
+def lite_pull_pauses(corner: Corner) -> Any:
+    corner.make_topic(1)
+    member = corner.lite()
+    corner.client.lite_call(member, "assign", topic=corner.topic, queues=[0])
+    place: dict[str, Any] = {"topic": corner.topic, "queue": 0}
+    corner.send("first")
+    _polled(corner, member, 1)
+    time.sleep(1)  # the next pull is held by now
+    corner.client.lite_call(member, "pause", **place)
+    corner.send("lets the held pull end")
+    _polled(corner, member, 1)
+    corner.send("m")
+    time.sleep(1.5)
+    paused = len(corner.client.lite_call(member, "poll", timeout=500))
+    corner.client.lite_call(member, "resume", **place)
+    return paused, [each["key"] for each in _polled(corner, member, 1)]
 
 
 # Topics and queues

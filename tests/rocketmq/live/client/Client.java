@@ -237,6 +237,8 @@ public class Client {
         lite.setInstanceName(instance());
         lite.setAutoCommit(false);
         lite.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        if (request.getString("topic") != null)
+            lite.subscribe(request.getString("topic"), request.getString("wanted") == null ? "*" : request.getString("wanted"));
         lite.start();
         made.lite = lite;
         consumers.put(request.getString("name"), made);
@@ -289,6 +291,33 @@ public class Client {
                 for (MessageExt each : consumers.get(request.getString("name")).lite.poll(request.getLongValue("timeout")))
                     found.add(shown(each));
                 return found;
+            }
+            case "assignment": {
+                DefaultLitePullConsumer lite = consumers.get(request.getString("name")).lite;
+                List<Integer> found = new ArrayList<>();  // 4.9 has no assignment()
+                java.lang.reflect.Field impl = DefaultLitePullConsumer.class.getDeclaredField("defaultLitePullConsumerImpl");
+                impl.setAccessible(true);
+                java.lang.reflect.Field assigned = impl.get(lite).getClass().getDeclaredField("assignedMessageQueue");
+                assigned.setAccessible(true);
+                Object table = assigned.get(impl.get(lite));
+                java.lang.reflect.Method names = table.getClass().getDeclaredMethod(
+                    java.util.Arrays.stream(table.getClass().getDeclaredMethods()).anyMatch(
+                        each -> each.getName().equals("getAssignedMessageQueues"))
+                    ? "getAssignedMessageQueues" : "messageQueues");
+                names.setAccessible(true);
+                for (Object queue : (java.util.Collection<?>) names.invoke(table)) found.add(((MessageQueue) queue).getQueueId());
+                java.util.Collections.sort(found);
+                return found;
+            }
+            case "pause": case "resume": {
+                DefaultLitePullConsumer lite = consumers.get(request.getString("name")).lite;
+                List<MessageQueue> queues = java.util.Collections.singletonList(queue(lite, request));
+                if (request.getString("op").equals("pause")) lite.pause(queues); else lite.resume(queues);
+                return true;
+            }
+            case "offsetForTimestamp": {
+                DefaultLitePullConsumer lite = consumers.get(request.getString("name")).lite;
+                return lite.offsetForTimestamp(queue(lite, request), request.getLongValue("timestamp"));
             }
             case "commit": consumers.get(request.getString("name")).lite.commitSync(); return true;
             case "committed": {
