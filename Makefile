@@ -5,8 +5,8 @@
 #   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
 #   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
-#   make fuzz    ten million random inputs for the selector's parser and evaluator, and as many for the STOMP reader and its sessions
-#   make fuzz-sanitized   ten million hostile STOMP frames with the reader's memory checked at every access (needs gcc with libasan)
+#   make fuzz    ten million random inputs for the selector's parser and evaluator, and as many for the readers of STOMP and OpenWire
+#   make fuzz-sanitized   ten million hostile frames of STOMP and OpenWire with the readers' memory checked at every access (needs gcc with libasan)
 #   make memory  a million names through every public class: what is left of them
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times, and a broker that STOMP clients send to 300 times
@@ -46,9 +46,11 @@ lint: build
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)
 	$(BIN)/python -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
 
 fuzz-sanitized: build
 	$(BIN)/python wheels/sanitized.py wire/stomp -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python wheels/sanitized.py wire/openwire -- -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
 
 memory: build
 	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)

@@ -19,12 +19,16 @@ from pyengine._engine.rocketmq.commands.stored_message import (
     decode_stored,
     encode_stored,
 )
+from pyengine._engine.wire.data_structure import JavaThrowable
+from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
+from pyengine._engine.wire.openwire_types import TYPES as OPENWIRE
 from pyengine._engine.wire.remoting import LANGUAGES, RemotingCommand, RemotingReader, write_command
 from pyengine._engine.wire.stomp import StompFrame, StompReader, write_frame
 from pyengine.errors import ProtocolError
 from pyengine.rocketmq.remoting.compression import TYPES, compress, decompress
 from tests.conformance.__main__ import cases, replay_file
 from tests.conformance.wire_remoting import check_decoded, wire
+from tests.fuzz import fuzz_openwire
 
 DATA = Path(__file__).parent / "data" / "wire"
 NAMES = st.text(st.characters(exclude_characters="\n\r:\\", exclude_categories=["Cs"]), min_size=1, max_size=8)
@@ -81,6 +85,89 @@ def test_a_line_that_does_not_end_is_refused_at_its_limit() -> None:
     reader.feed(b"n")
     with pytest.raises(ProtocolError, match="The maximum header length was exceeded"):
         next(reader)
+
+
+def test_recorded_openwire_commands() -> None:
+    counts = replay_file("wire/openwire", DATA / "openwire.jsonl.gz", show=5)
+    assert counts == {"agree": 279}
+
+
+def test_recorded_openwire_frames_that_are_malformed() -> None:
+    counts = replay_file("wire/openwire", DATA / "openwire_malformed.jsonl.gz", show=5)
+    assert counts == {"agree": 496, "listed": 56}
+
+
+def test_random_openwire_commands_come_back_and_hostile_ones_are_refused() -> None:
+    counts = fuzz_openwire.run(1500, seed=1)
+    assert counts["refused"] > 500
+    assert counts["hostile"] > 200
+
+
+def test_a_long_openwire_frame_is_refused_before_it_has_come() -> None:
+    reader = OpenWireReader(max_frame_size=1000)
+    reader.feed((1000).to_bytes(4))
+    assert not list(reader)
+    reader = OpenWireReader(max_frame_size=1000)
+    reader.feed((1001).to_bytes(4) + b"\x0a")
+    with pytest.raises(ProtocolError, match="a frame of 1001 bytes is longer than 1000"):
+        next(reader)
+
+
+@pytest.mark.parametrize(
+    ("tight", "body", "problem"),
+    [  # what the real reader takes memory for before it looks
+        (False, "1700000000000000000000000000000000000000000000000000000000000000017fffffff", "bytes are needed"),
+        (False, "2100000000000000000001ffff", "DataArrayResponse.data, byte 13: an array of -1 structures"),
+        (False, "21000000000000000000017fff", "32767 bytes are needed, and 0 are left"),
+        (True, "21010200000000000000007fff", "more than the 8 bits of the frame are read"),
+        (True, "6401030000", "a destination needs a name"),
+    ],
+)
+def test_openwire_lengths_are_looked_at_before_memory_is_taken(tight: bool, body: str, problem: str) -> None:
+    data = bytes.fromhex(body)
+    reader = OpenWireReader(tight=tight)
+    reader.feed(len(data).to_bytes(4) + data)
+    with pytest.raises(ProtocolError, match=problem):
+        next(reader)
+
+
+@pytest.mark.parametrize("tight", [False, True])
+def test_openwire_structures_and_causes_are_not_nested_without_end(tight: bool) -> None:
+    response, error = OPENWIRE["DataResponse"], OPENWIRE["ExceptionResponse"]
+    deep, cause = response(), JavaThrowable("E", "m")
+    for _ in range(150):
+        deep, cause = response(data=deep), JavaThrowable("E", "m", (), cause)
+    writer = OpenWireWriter(tight=tight, stack_trace=True)
+    with pytest.raises(ValueError, match=r"DataResponse.data: 'DataResponse' is nested deeper than 100"):
+        writer.write(deep)
+    with pytest.raises(ValueError, match="has more than 100 causes"):
+        writer.write(error(exception=cause))
+    if not tight:
+        for frame, problem in (
+            (b"\x20" + bytes(9) + b"\1" + (b"\x20" + bytes(9) + b"\1") * 200, "nested deeper than 100"),
+            (b"\x1f" + bytes(9) + (b"\1\0\0\0\0") * 200, "more than 100 causes"),
+        ):
+            reader = OpenWireReader(stack_trace=True)
+            reader.feed(len(frame).to_bytes(4) + frame)
+            with pytest.raises(ProtocolError, match=problem):
+                next(reader)
+
+
+def test_values_that_an_openwire_field_cannot_have_are_named() -> None:
+    writer = OpenWireWriter()
+    for command, kind, problem in (
+        (OPENWIRE["MessageAck"](ack_type="x"), ValueError, "MessageAck.ack_type: 'x' is not a whole number"),
+        (OPENWIRE["MessageAck"](ack_type=200), ValueError, "MessageAck.ack_type: '200' does not fit into 8 bits"),
+        (OPENWIRE["MessagePull"](timeout=1 << 63), ValueError, "MessagePull.timeout: .* does not fit into 64 bits"),
+        (OPENWIRE["BrokerInfo"](broker_name=b"b"), TypeError, "BrokerInfo.broker_name: .* is not a text"),
+        (OPENWIRE["RemoveInfo"](object_id="c"), ValueError, "RemoveInfo.object_id: 'c' is not a structure"),
+        (OPENWIRE["MessageAck"](consumer_id=OPENWIRE["BrokerId"]()), ValueError, "'BrokerId' cannot stand here"),
+    ):
+        with pytest.raises(kind, match=problem):
+            writer.write(command)
+    with pytest.raises(TypeError, match="MessageAck has no field kind: it has command_id, response_required"):
+        OPENWIRE["MessageAck"](kind=1)
+    assert writer.write(OPENWIRE["KeepAliveInfo"]()).hex() == "000000060a0000000000"  # a failure leaves nothing behind
 
 
 def test_recorded_remoting_commands() -> None:
