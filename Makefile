@@ -11,6 +11,7 @@
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times, and a broker that STOMP clients send to 300 times
 #   make interop  our clients and the real ones on our brokers and on the real ones, and the tables of it (needs Java and Maven; Go, Node and npm)
+#   make kafka   the Kafka loops of examples/ on a real Kafka broker (needs Java and Maven)
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
@@ -19,7 +20,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint memory interop wheels venv build compiled clean fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills stream-kills cluster connect oldest
+.PHONY: run test bench lint memory interop wheels venv build compiled clean fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -69,8 +70,11 @@ differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.live --operations 20000
 
 interop: build
-	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/rocketmq/live/test_square.py tests/activemq/stomp $(PYTEST_ARGS)
+	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/rocketmq/live/test_square.py tests/activemq/stomp tests/examples/test_service.py $(PYTEST_ARGS)
 	$(BIN)/python -m tests.rocketmq.live.square
+
+kafka: build
+	PYENGINE_KAFKA=1 $(BIN)/python -m pytest tests/examples/test_kafka.py $(PYTEST_ARGS)
 
 stream-kills: build
 	$(BIN)/python -m tests.spark.stream_kills --kills $(or $(KILLS),30)

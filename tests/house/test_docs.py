@@ -84,7 +84,12 @@ READERS = {
 
 @pytest.mark.parametrize(
     ("page", "command"),
-    [each for each in SHOWN if " examples/" in each[1] or any(f" {name}" in each[1] for name in READERS)],
+    [
+        each
+        for each in SHOWN
+        if each[1].startswith("pyengine ")
+        and (" examples/" in each[1] or any(f" {name}" in each[1] for name in READERS))
+    ],
 )
 def test_a_command_prints_what_the_page_shows(page: str, command: str, tmp_path: Path) -> None:
     """Line breaks are the terminal's; ``...`` stands for what the page leaves out."""
@@ -104,6 +109,13 @@ def test_a_command_prints_what_the_page_shows(page: str, command: str, tmp_path:
         parts = re.split(r"\s\.\.\.\s", f" {shown} ")
         wanted = ".*".join(re.escape(" ".join(part.split())) for part in parts)
         assert re.fullmatch(wanted, " ".join(done.stdout.split())), done.stdout
+
+
+def test_the_scripts_that_pages_start_are_there() -> None:
+    """tests/examples runs them, and compares what a page shows of them."""
+    started = {part for _, command in SHOWN for part in re.findall(r"^python (\S+)", command) if part != "-m"}
+    assert len(started) >= 5
+    assert [name for name in started if not (ROOT / name).is_file()] == []
 
 
 def slug(heading: str) -> str:

@@ -1,0 +1,85 @@
+"""examples/service: the same program on a broker in its process, on one over TCP, and on the real ones.
+
+``python -m pytest examples/service``, which ``make test`` includes, runs the services' own tests.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.contest import RivalMissingError
+from pyengine import activemq, rocketmq
+from tests.activemq.stomp.real import RELEASES, RealBroker
+from tests.examples.processor_time import at_most
+from tests.house.examples import ROOT
+from tests.rocketmq.live.real import Real
+from tests.rocketmq.live.scripts import start
+
+INTEROP = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
+
+
+def printed(script: str, *arguments: str) -> list[str]:
+    command = [sys.executable, str(ROOT / "examples/service" / script), *arguments]
+    with at_most(8):
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=120,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+BILLED = ["invoice: invoice for 17", "dead letter: many"]
+
+
+def test_the_rocketmq_service_runs_in_its_process() -> None:
+    assert printed("rocketmq_billing.py") == BILLED
+
+
+def test_the_rocketmq_service_runs_over_tcp() -> None:
+    with rocketmq.Broker(listen="127.0.0.1:0") as served:
+        assert printed("rocketmq_billing.py", served.name_server_address) == BILLED
+
+
+@pytest.fixture(scope="module")
+def real_rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    home = tmp_path_factory.mktemp("rocketmq")
+    try:
+        jvm = Real(home)
+    except RivalMissingError as reason:
+        pytest.skip(str(reason))
+    yield start(jvm, home, home / "store", " ".join(["1s"] * 18))
+    jvm.close()
+
+
+@INTEROP
+def test_the_rocketmq_service_runs_on_the_real_broker(real_rocketmq: str) -> None:
+    assert printed("rocketmq_billing.py", real_rocketmq) == BILLED
+
+
+def test_the_activemq_service_runs_in_its_process() -> None:
+    assert printed("activemq_billing.py") == BILLED
+
+
+def test_the_activemq_service_runs_over_tcp() -> None:
+    with activemq.Broker(transport_connectors=["stomp://127.0.0.1:0"]) as broker:
+        assert printed("activemq_billing.py", f"127.0.0.1:{broker.transport_connectors[0].port}") == BILLED
+
+
+@INTEROP
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_activemq_service_runs_on_the_real_broker(release: str, tmp_path: Path) -> None:
+    try:
+        broker = RealBroker(release, tmp_path / "log")
+    except RivalMissingError as reason:
+        pytest.skip(str(reason))
+    try:
+        assert printed("activemq_billing.py", f"127.0.0.1:{broker.port}") == BILLED
+    finally:
+        broker.close()
