@@ -379,6 +379,14 @@ def serve_rocketmq(
     delay_levels: Annotated[
         str, typer.Option(help="The broker's messageDelayLevel.")
     ] = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h",
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="Certificate, PEM: clients may speak TLS on the same ports.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its key, PEM.")] = None,
+    tls_client_ca: Annotated[
+        Path | None, typer.Option(help="Certificates of clients, PEM: they then need one.")
+    ] = None,
+    tls_enforcing: Annotated[bool, typer.Option("--tls-enforcing", help="Refuse plain connections.")] = False,
 ) -> None:
     """Serve an embedded cluster to clients of any language, until SIGINT or SIGTERM.
 
@@ -387,7 +395,8 @@ def serve_rocketmq(
     with plain_errors():
         from pyengine.cli import serve_rocketmq as serving
 
-        serving.serve(listen, data, manual_clock, allow_anonymous, delay_levels)
+        certificate = tls_cert, tls_key, tls_client_ca
+        serving.serve(listen, data, manual_clock, allow_anonymous, delay_levels, certificate, tls_enforcing)
 
 
 @serve.command("activemq")

@@ -11,19 +11,40 @@ from pathlib import Path
 
 from pyengine.cli import manual_clock
 from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.broker.broker import Broker
+from pyengine.rocketmq.remoting.tls import server_ssl_context
 
 
-def serve(listen: str, data: Path | None, by_hand: bool, allow_anonymous: bool, levels: str) -> None:
+def serve(
+    listen: str,
+    data: Path | None,
+    by_hand: bool,
+    allow_anonymous: bool,
+    levels: str,
+    certificate: tuple[Path | None, Path | None, Path | None],
+    enforced: bool,
+) -> None:
     """Serve until SIGINT or SIGTERM. Prints ``name server HOST:PORT`` and, for each broker, ``broker HOST:PORT``.
 
-    by_hand: time stands still, and standard input moves it (manual_clock). Raises what Broker raises.
+    by_hand: time stands still, and standard input moves it (manual_clock). certificate: of TLS, with its key and the
+    certificates of clients. enforced: nothing but TLS. Raises what Broker raises.
     """
+    cert, key, trusted = certificate
+    if (cert is None) != (key is None) or (cert is None and (trusted is not None or enforced)):
+        raise ConfigurationError("--tls-cert, --tls-key", f"{cert}, {key}", "TLS needs both", "give two PEM files")
+    context = None if cert is None or key is None else server_ssl_context(cert, key, trusted)
     # It begins now: clients compare the broker's times with their own.
     clock = ManualClock(time.time_ns() // 1_000_000) if by_hand else None
     done = threading.Event()
     with Broker(
-        data, listen=listen, clock=clock, allow_anonymous=allow_anonymous, message_delay_level=levels
+        data,
+        listen=listen,
+        clock=clock,
+        allow_anonymous=allow_anonymous,
+        message_delay_level=levels,
+        ssl_context=context,
+        tls_mode="enforcing" if enforced else "permissive",
     ) as broker:
 
         def stop(*signalled: object) -> None:

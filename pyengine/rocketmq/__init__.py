@@ -60,6 +60,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SubscriptionData,
 )
 from pyengine.rocketmq.remoting.producer import Producer
+from pyengine.rocketmq.remoting.tls import client_ssl_context
 from pyengine.rocketmq.remoting.transaction_producer import (
     LocalTransactionState,
     TransactionMQProducer,
@@ -159,6 +160,7 @@ __all__ = [
     "allocate_all",
     "allocate_topics",
     "build_subscription",
+    "client_ssl_context",
     "compare_strategies",
     "consume_stats",
     "dlq_topic",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
@@ -50,6 +51,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     plain_text,
     whole_number,
 )
+from pyengine.rocketmq.remoting.tls import check_context
 from pyengine.rocketmq.server.serving import Listeners, Serving, check_accounts, new_queues
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
@@ -75,6 +77,8 @@ class Broker(Declared):
     listen: ``host:port`` of a name server for clients of any language; port 0: any free one, see
     :attr:`name_server_address`. Under a ManualClock it is served while :meth:`serve` runs. accounts: SessionCredentials
     with which requests must be signed. allow_anonymous: without accounts listen at more than the loopback.
+    ssl_context: clients may speak TLS, on the same ports; an ``ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)``
+    with your certificate loaded. With tls_mode ``enforcing`` (tls.server.mode) they must.
 
     A context manager; leaving it closes the brokers. Raises ConfigurationError for options that cannot be used,
     IllegalStateError for a folder that another broker has, InvalidSourceError for a folder that cannot be written and
@@ -100,6 +104,8 @@ class Broker(Declared):
         listen: str | None = None,
         accounts: Iterable[SessionCredentials] = (),
         allow_anonymous: bool = False,
+        ssl_context: ssl.SSLContext | None = None,
+        tls_mode: Literal["permissive", "enforcing"] = "permissive",
     ) -> None:
         listed = () if isinstance(names, str) or not isinstance(names, Iterable) else tuple(names)
         texts = all(isinstance(name, str) and name for name in listed)
@@ -123,6 +129,14 @@ class Broker(Declared):
             raise ConfigurationError("directory", repr(directory), "a path is needed")
         if clock is not None and not isinstance(clock, Clock):
             raise ConfigurationError("clock", repr(clock), "a clock of pyengine.clock is needed")
+        check_context(ssl_context, server=True)
+        if tls_mode not in ("permissive", "enforcing"):
+            raise ConfigurationError("tls_mode", repr(tls_mode), "unknown", "permissive or enforcing are accepted")
+        if listen is None and ssl_context is not None:
+            hint = "give listen='127.0.0.1:0' too"
+            raise ConfigurationError("ssl_context", repr(ssl_context), "the broker does not listen", hint)
+        if ssl_context is None and tls_mode != "permissive":
+            raise ConfigurationError("tls_mode", repr(tls_mode), "needs ssl_context", "give a certificate with it")
         self.clock = clock if clock is not None else SystemClock("RocketMQ broker timer")
         self._own_clock = clock is None
         self._auto_create = auto_create_topics
@@ -145,7 +159,9 @@ class Broker(Declared):
                 node.start()
             belong(self)
             if listeners is not None:
-                self._serving = Serving(self, listeners, trusted, new_queues(auto_create_topics, default_queues))
+                self._serving = Serving(
+                    self, listeners, trusted, new_queues(auto_create_topics, default_queues), ssl_context, tls_mode
+                )
                 self._serving.start()
         except BaseException:
             if listeners is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any, Protocol
 
 from pyengine.clock import Clock, ManualClock, SystemClock
@@ -10,6 +11,7 @@ from pyengine.rocketmq.consumer.parameters import default_consume_timestamp
 from pyengine.rocketmq.remoting.channel import local_address
 from pyengine.rocketmq.remoting.cluster import name_servers, shared_cluster
 from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, plain_text
+from pyengine.rocketmq.remoting.tls import tls_of
 
 
 class Connecting(Protocol):
@@ -22,6 +24,8 @@ class Connecting(Protocol):
     client_ip: str
     namesrv_addr: str | None
     rpc_hook: Any
+    use_tls: bool
+    ssl_context: ssl.SSLContext | None
 
     def check_network(self) -> None: ...
     def build_mq_client_id(self) -> str: ...
@@ -56,4 +60,5 @@ def brokers_of(parameters: Connecting) -> MQClientAPI:
         raise ConfigurationError("clock", repr(clock), "a real cluster goes by the system's time", "leave it out")
     if parameters.client_ip == "127.0.0.1":
         parameters.client_ip = local_address(name_servers(addr)[0])
-    return shared_cluster(addr, parameters.build_mq_client_id(), parameters.rpc_hook)
+    tls = tls_of(parameters.use_tls, parameters.ssl_context)
+    return shared_cluster(addr, parameters.build_mq_client_id(), parameters.rpc_hook, tls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
@@ -43,6 +44,7 @@ NOT_DONE = {
     "namespace_v2": _NAMESPACE,
     "rpc_hook": "hooks, as those of ACL",
     "use_tls": "TLS",
+    "ssl_context": "TLS",
 }
 
 
@@ -56,6 +58,8 @@ class ClientConfig(Declared):
     broker is given; client_ip is then by default the address that this machine has in their network. What concerns
     sockets, namespaces and tracing has the real defaults and no effect inside one process: namespace, access_channel,
     the trace, TLS, proxy, detector and decode settings.
+    use_tls: connections are TLS (``tls.enable``), by ssl_context, or by the system's trust without one; ssl_context
+    alone says so too. See client_ssl_context for the real client's names.
     local_offset_store_dir: where broadcasting keeps its offsets, ``~/.rocketmq_offsets`` by default (the system
     property rocketmq.client.localOffsetStoreDir).
     """
@@ -82,6 +86,7 @@ class ClientConfig(Declared):
     vip_channel_enabled: bool = False
     use_heartbeat_v2: bool = False
     use_tls: bool = False
+    ssl_context: ssl.SSLContext | None = field(default=None, repr=False)
     socks_proxy_config: str = "{}"
     mq_client_api_timeout: Milliseconds = field(default=Milliseconds(3000))
     detect_timeout: Milliseconds = field(default=Milliseconds(200))
@@ -120,7 +125,7 @@ class ClientConfig(Declared):
     def check_network(self) -> None:
         """Raise ConfigurationError for a setting that a real cluster would be asked for and that is not built."""
         plain = ClientConfig()
-        for name in ("use_tls", "namespace", "namespace_v2", "socks_proxy_config", "enable_trace", "use_heartbeat_v2"):
+        for name in ("namespace", "namespace_v2", "socks_proxy_config", "enable_trace", "use_heartbeat_v2"):
             value = getattr(self, name)
             if value != getattr(plain, name):
                 raise ConfigurationError(name, repr(value), "not built for namesrv_addr", "leave it out")
@@ -232,7 +237,7 @@ class ConsumerParameters(MemberParameters):
     def not_done(self) -> list[tuple[str, str]]:
         """The parameters that are set and ask for what is not done here: (name, what they ask for)."""
         untouched = {each.name: each.default for each in fields(self)}
-        done = {"rpc_hook"} if self.namesrv_addr else set()
+        done = {"rpc_hook", "use_tls", "ssl_context"} if self.namesrv_addr else set()
         return [
             (name, NOT_DONE[name]) for name in NOT_DONE if name not in done and getattr(self, name) != untouched[name]
         ]

@@ -19,7 +19,7 @@ from pyengine.rocketmq.consumer.parameters import MemberParameters, java_name
 from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData, queue_key, queue_of, subscription_body
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
 
-NO_FIELDS = ("broker", "clock", "local_offset_store_dir")  # what the real consumer has no field for
+NO_FIELDS = ("broker", "clock", "local_offset_store_dir", "ssl_context")  # what the real consumer has no field for
 
 
 @frozen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import ssl
 import struct
 import sys
 import threading
@@ -14,6 +15,7 @@ from pyengine._engine.wire.remoting import ONE_WAY, RESPONSE, RemotingCommand, R
 from pyengine.clock import Action, Clock, Timer, Worker
 from pyengine.errors import ConfigurationError, IllegalStateError, ProtocolError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq.remoting.acl import SessionCredentials
+from pyengine.rocketmq.remoting.tls import TlsLayer
 
 log = logging.getLogger("pyengine.rocketmq.remoting")
 
@@ -73,7 +75,8 @@ class Channel:
 
     requested: called with each request of the other end; returns the answer, None where there is no such request.
     later: runs it on another thread, as it may ask the other end for something. closed: called once, when the
-    connection is gone. Raises RemotingError if the other end cannot be reached.
+    connection is gone. tls: of the connection, None for a plain one. Raises RemotingError if the other end cannot be
+    reached, or its certificate is not trusted.
     """
 
     def __init__(
@@ -83,6 +86,7 @@ class Channel:
         requested: Requested,
         later: Callable[[Action], object],
         closed: Callable[[Channel], None],
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._later = later
         self.address = address
@@ -97,6 +101,7 @@ class Channel:
             self._socket = socket.create_connection(parse_address("address", address), CONNECT_TIMEOUT / 1000)
         except OSError as error:
             raise RemotingError(address, f"connect to {address} failed: {error}") from error
+        self._tls = None if tls is None else self._handshake(tls)
         self._socket.settimeout(None)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -105,6 +110,22 @@ class Channel:
         )
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         threading.Thread(target=self._read, name=f"RemotingClient {address}", daemon=True).start()
+
+    def _handshake(self, context: ssl.SSLContext) -> TlsLayer:
+        """Agree on TLS, within the time for connecting."""
+        try:
+            made = TlsLayer(context, parse_address("address", self.address)[0])
+            self._socket.sendall(made.start())
+            while not made.ready:
+                data = self._socket.recv(65536)
+                if not data:
+                    raise OSError("the other end has closed it, perhaps because it does not speak TLS")
+                self._socket.sendall(made.handshake(data))
+        except (OSError, ValueError) as error:
+            self._socket.close()
+            why = getattr(error, "verify_message", "") or error
+            raise RemotingError(self.address, f"connect to {self.address} failed: TLS: {why}") from error
+        return made
 
     @property
     def is_open(self) -> bool:
@@ -121,7 +142,7 @@ class Channel:
         frame = write_command(command)
         try:
             with self._write_lock:
-                self._socket.sendall(frame)
+                self._socket.sendall(frame if self._tls is None else self._tls.wrap(frame))
         except OSError as error:
             self.close(f"send a request to {self.address} failed: {error}")
             raise RemotingError(self.address, f"send a request to {self.address} failed: {error}") from error
@@ -187,7 +208,7 @@ class Channel:
         reader, why = RemotingReader(), f"the connection to {self.address} was closed by the other end"
         try:
             while data := self._socket.recv(65536):
-                reader.feed(data)
+                reader.feed(data if self._tls is None else self._tls.receive(data))
                 for command in reader:
                     self._arrived(command)
         except ProtocolError as error:
@@ -226,7 +247,7 @@ class RemotingClient:
 
     requested: function(channel, command) that is called with each request of the other ends; see Channel. connected:
     function(channel) that is called with each new connection before anything else is sent. credentials: signs every
-    request.
+    request. tls: of every connection.
     """
 
     def __init__(
@@ -235,7 +256,9 @@ class RemotingClient:
         requested: Requested,
         connected: Callable[[Channel], None],
         credentials: SessionCredentials | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         self._clock = clock
         self._requested = requested
         self._connected = connected
@@ -282,7 +305,7 @@ class RemotingClient:
 
     def _connect(self, address: str, back_off: int) -> Channel:
         try:
-            made = Channel(address, self._clock, self._requested, self._process_later, self._gone)
+            made = Channel(address, self._clock, self._requested, self._process_later, self._gone, self._tls)
         except RemotingError:
             back_off = min(2 * back_off or FIRST_BACK_OFF, LAST_BACK_OFF)
             with self._lock:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import ssl
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     subscription_body,
 )
 from pyengine.rocketmq.remoting.stored_message import message_ext, pulled_messages, received
+from pyengine.rocketmq.remoting.tls import check_context
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 log = logging.getLogger("pyengine.rocketmq")
@@ -135,6 +137,7 @@ class Cluster:
     namesrv_addr: the name servers, ``host:port;host:port``. They are asked one after another until one answers, and the
     one that did is asked first the next time. client_id: of the client that uses it; the brokers know the members of a
     group by their connections, so that each client has a Cluster of its own. credentials: signs every request.
+    ssl_context: the TLS of every connection, see client_ssl_context; None for plain ones.
 
     Raises ConfigurationError for addresses that are none. Its calls raise RemotingError where nobody can be reached,
     MQBrokerError where a broker refuses, MQClientError for a topic or a broker that no name server knows. A context
@@ -142,16 +145,22 @@ class Cluster:
     """
 
     def __init__(
-        self, namesrv_addr: str, client_id: str | None = None, *, credentials: SessionCredentials | None = None
+        self,
+        namesrv_addr: str,
+        client_id: str | None = None,
+        *,
+        credentials: SessionCredentials | None = None,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         self.name_servers = name_servers(namesrv_addr)
         if credentials is not None and not isinstance(credentials, SessionCredentials):
             hint = "give rocketmq.SessionCredentials(access_key, secret_key)"
             raise ConfigurationError("credentials", repr(credentials), "SessionCredentials are needed", hint)
+        check_context(ssl_context)
         random.shuffle(self.name_servers)
         self.client_id = client_id
         self.clock = SystemClock("RocketMQ client timer")
-        self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials)
+        self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials, ssl_context)
         self._lock = threading.Lock()
         self._events = ClientEvents()
         self._routes: dict[str, _Route] = {}
@@ -835,15 +844,22 @@ def _heartbeat_body(heartbeat: HeartbeatData) -> bytes:
     return write_body("HeartbeatData", value)
 
 
-_shared: WeakValueDictionary[tuple[str, str, SessionCredentials | None], Cluster] = WeakValueDictionary()
+_Shared = tuple[str, str, SessionCredentials | None, ssl.SSLContext | None]
+_shared: WeakValueDictionary[_Shared, Cluster] = WeakValueDictionary()
 _shared_lock = threading.Lock()
 
 
-def shared_cluster(namesrv_addr: str, client_id: str, credentials: SessionCredentials | None = None) -> Cluster:
+def shared_cluster(
+    namesrv_addr: str,
+    client_id: str,
+    credentials: SessionCredentials | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+) -> Cluster:
     """The Cluster of a client of this process: consumers with one client id have one connection to each broker."""
+    key = namesrv_addr, client_id, credentials, ssl_context
     with _shared_lock:
-        found = _shared.get((namesrv_addr, client_id, credentials))
+        found = _shared.get(key)
         if found is None or found.closed:
-            found = Cluster(namesrv_addr, client_id, credentials=credentials)
-            _shared[namesrv_addr, client_id, credentials] = found
+            found = Cluster(namesrv_addr, client_id, credentials=credentials, ssl_context=ssl_context)
+            _shared[key] = found
     return found

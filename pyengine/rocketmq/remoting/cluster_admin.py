@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,6 +17,7 @@ from pyengine.rocketmq.message import retry_topic
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.cluster import Cluster
 from pyengine.rocketmq.remoting.mq_client_api import plain_text, queue_of
+from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
 from pyengine.visible import logger
 
@@ -87,13 +89,21 @@ class GroupProgress:
 @named_arguments
 class ClusterAdmin:
     """A real cluster as mqadmin sees it. namesrv_addr: ``host:port;host:port``. rpc_hook: signs the requests.
+    use_tls, ssl_context: as with ClientConfig.
 
     Its calls raise RemotingError where nobody can be reached, MQBrokerError where a broker refuses, MQClientError for
     a topic or a group that no name server knows. A context manager; leaving it ends the connections.
     """
 
-    def __init__(self, namesrv_addr: str, *, rpc_hook: SessionCredentials | None = None) -> None:
-        self._cluster = Cluster(namesrv_addr, credentials=rpc_hook)
+    def __init__(
+        self,
+        namesrv_addr: str,
+        *,
+        rpc_hook: SessionCredentials | None = None,
+        use_tls: bool = False,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._cluster = Cluster(namesrv_addr, credentials=rpc_hook, ssl_context=tls_of(use_tls, ssl_context))
 
     def __enter__(self) -> Self:
         return self

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -30,6 +31,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     plain_text,
     whole_number,
 )
+from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
@@ -49,8 +51,10 @@ class Producer(Declared):
 
     rpc_hook: SessionCredentials that sign what goes to ``namesrv_addr``. Its connections end with :meth:`shutdown`, or
     with the block of a context manager. max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have
-    a limit of their own. Raises MQClientError with RocketMQ's texts for a group that may not have its name,
-    ConfigurationError for a broker, an address, a group or a size that is none.
+    a limit of their own. use_tls, ssl_context: TLS to ``namesrv_addr``, as with ClientConfig.
+
+    Raises MQClientError with RocketMQ's texts for a group that may not have its name, ConfigurationError for a broker,
+    an address, a group or a size that is none.
     """
 
     broker: MQClientAPI
@@ -66,6 +70,8 @@ class Producer(Declared):
         namesrv_addr: str | None = None,
         rpc_hook: SessionCredentials | None = None,
         max_message_size: int = MAX_MESSAGE_SIZE,
+        use_tls: bool = False,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         is_cluster = callable(getattr(broker, "send_message", None))
         if not is_cluster and (broker is not None or namesrv_addr is None):
@@ -76,7 +82,8 @@ class Producer(Declared):
         check_group(plain_text("group", group))
         self.group = group
         self.max_message_size = whole_number("max_message_size", max_message_size)
-        self._own = None if namesrv_addr is None else Cluster(namesrv_addr, credentials=rpc_hook)
+        tls = tls_of(use_tls, ssl_context)
+        self._own = None if namesrv_addr is None else Cluster(namesrv_addr, credentials=rpc_hook, ssl_context=tls)
         self.broker = self._own or broker  # type: ignore[assignment]
         address = "127.0.0.1" if self._own is None else local_address(self._own.name_servers[0])
         host = bytes(int(part) for part in address.split(".")) if ":" not in address else os.urandom(4)

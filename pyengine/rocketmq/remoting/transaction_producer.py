@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -62,11 +63,20 @@ class TransactionMQProducer(Producer):
         check: CheckState,
         rpc_hook: SessionCredentials | None = None,
         max_message_size: int = MAX_MESSAGE_SIZE,
+        use_tls: bool = False,
+        ssl_context: ssl.SSLContext | None = None,
     ) -> None:
         for name, given in (("execute", execute), ("check", check)):
             if not callable(given):
                 raise ConfigurationError(name, repr(given), "cannot be called", "give a function")
-        super().__init__(group=group, namesrv_addr=namesrv_addr, rpc_hook=rpc_hook, max_message_size=max_message_size)
+        super().__init__(
+            group=group,
+            namesrv_addr=namesrv_addr,
+            rpc_hook=rpc_hook,
+            max_message_size=max_message_size,
+            use_tls=use_tls,
+            ssl_context=ssl_context,
+        )
         self.execute = execute
         self.check = check
         self._checks = self.broker.clock.worker("checkTransaction")

@@ -6,12 +6,13 @@ import errno
 import os
 import selectors
 import socket
+import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pyengine._engine.wire.remoting import (
     MAX_FRAME_SIZE,
@@ -33,16 +34,20 @@ from pyengine.errors import (
 )
 from pyengine.rocketmq.remoting.channel import VERSION
 from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
+from pyengine.rocketmq.remoting.tls import HANDSHAKE, TlsLayer
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.remoting")
 
 IDLE_TIMEOUT = 120  # seconds without a byte after which a connection is closed (serverChannelMaxIdleTimeSeconds)
+HANDSHAKE_TIMEOUT = 10  # seconds that a client may take to agree on TLS
 MAX_CONNECTIONS = 10_000
 MAX_UNSENT = 64 * 1024 * 1024  # bytes that a connection may have waiting for its reader
 RECEIVED_AT_ONCE = 256 * 1024
 BACKLOG = 1024
 TICK = 1.0  # seconds between looks at idle connections
+
+TlsMode = Literal["permissive", "enforcing"]
 
 Action = Callable[[], None]
 Answered = Callable[[RemotingCommand | RemotingError], None]
@@ -84,6 +89,7 @@ class Connection:
     """A client's connection. Every method is safe from any thread.
 
     remote_address: ``ip:port`` of the client. local_host: the address of this end that the client has connected to.
+    tls: its TLS, None for a plain one; is_new: nothing has come yet that says which.
     """
 
     def __init__(self, server: RemotingServer, accepted: socket.socket, service: Service) -> None:
@@ -92,7 +98,9 @@ class Connection:
         self.remote_address = address_text(accepted.getpeername())
         self.local_host: str = accepted.getsockname()[0]
         self.reader = RemotingReader(server.max_frame_size)
-        self.last_read = time.monotonic()
+        self.accepted = self.last_read = time.monotonic()
+        self.tls: TlsLayer | None = None
+        self.is_new = True
         self.is_open = True
         self._server = server
         self._lock = threading.Lock()
@@ -103,10 +111,19 @@ class Connection:
 
     def send(self, command: RemotingCommand) -> None:
         """Write a command: now as much as the client takes, the rest when it takes more. Nothing once it is gone."""
-        frame = write_command(command)
+        self._send(write_command(command), plain=False)
+
+    def send_handshake(self, data: bytes) -> None:
+        """Write what TLS itself says."""
+        if data:
+            self._send(data, plain=True)
+
+    def _send(self, frame: bytes, *, plain: bool) -> None:
         with self._lock:
             if not self.is_open:
                 return
+            if self.tls is not None and not plain:
+                frame = self.tls.wrap(frame)
             sent = 0
             if not self._unsent:
                 try:
@@ -208,7 +225,8 @@ class RemotingServer:
     it: requests are processed there, one after the other; what takes longer is answered later.
 
     clock: of the time that a client has for an answer. after: called there when requests were processed.
-    max_frame_size, max_connections, idle_timeout (seconds): limits; a peer beyond them is disconnected.
+    max_frame_size, max_connections, idle_timeout (seconds): limits; a peer beyond them is disconnected. ssl_context:
+    clients may speak TLS, and with tls_mode ``enforcing`` must; on the same ports, as their first byte says which.
     """
 
     def __init__(
@@ -219,7 +237,11 @@ class RemotingServer:
         max_frame_size: int = MAX_FRAME_SIZE,
         max_connections: int = MAX_CONNECTIONS,
         idle_timeout: float = IDLE_TIMEOUT,
+        ssl_context: ssl.SSLContext | None = None,
+        tls_mode: TlsMode = "permissive",
     ) -> None:
+        self._ssl_context = ssl_context
+        self._tls_enforced = tls_mode == "enforcing"
         self.clock = clock
         self.max_frame_size = max_frame_size
         self._after = after
@@ -355,6 +377,15 @@ class RemotingServer:
             self._drop(connection, "was closed by the client")
             return
         connection.last_read = time.monotonic()
+        if self._ssl_context is not None:
+            try:
+                data = self._decrypted(connection, data, self._ssl_context)
+            except ssl.SSLError as error:
+                log.warning("TLS with %s failed: %s", connection.remote_address, error)
+                self._drop(connection, "does not agree on TLS")
+                return
+            if not connection.is_open:
+                return
         connection.reader.feed(data)
         try:
             for command in connection.reader:
@@ -367,6 +398,23 @@ class RemotingServer:
         except ProtocolError as error:
             log.warning("what %s sends is not the remoting protocol: %s", connection.remote_address, error)
             self._drop(connection, "does not speak the protocol")
+
+    def _decrypted(self, connection: Connection, data: bytes, context: ssl.SSLContext) -> bytes:
+        """What a client says, by TLS or not, as its first byte decides. Raises ssl.SSLError."""
+        if connection.is_new:
+            connection.is_new = False
+            if data[0] == HANDSHAKE:
+                connection.tls = TlsLayer(context)
+            elif self._tls_enforced:
+                log.warning("a plain connection of %s is closed: TLS is enforced", connection.remote_address)
+                self._drop(connection, "does not speak TLS")
+                return b""
+        if connection.tls is None:
+            return data
+        if connection.tls.ready:
+            return connection.tls.receive(data)
+        connection.send_handshake(connection.tls.handshake(data))
+        return connection.tls.receive(b"") if connection.tls.ready else b""
 
     def _process(self, connection: Connection, request: RemotingCommand) -> None:
         found: RemotingCommand | None
@@ -412,6 +460,10 @@ class RemotingServer:
         oldest = time.monotonic() - self._idle_timeout
         for connection in [each for each in self._connections if each.last_read < oldest]:
             self._drop(connection, f"was idle for {self._idle_timeout} s")
+        late = time.monotonic() - HANDSHAKE_TIMEOUT
+        slow = [each for each in self._connections if each.tls and not each.tls.ready and each.accepted < late]
+        for connection in slow:
+            self._drop(connection, f"did not agree on TLS within {HANDSHAKE_TIMEOUT} s")
 
 
 def reply(connection: Connection, request: RemotingCommand, found: RemotingCommand) -> None:

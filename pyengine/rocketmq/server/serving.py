@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 import threading
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +13,7 @@ from pyengine.errors import ConfigurationError, InvalidSourceError
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.channel import parse_address
 from pyengine.rocketmq.server.broker_requests import MOST_NEW_QUEUES, BrokerRequests
-from pyengine.rocketmq.server.connections import RemotingServer, address_text, listening_socket
+from pyengine.rocketmq.server.connections import RemotingServer, TlsMode, address_text, listening_socket
 from pyengine.rocketmq.server.name_server import NameServer
 from pyengine.rocketmq.server.served import EmbeddedCluster, Served
 from pyengine.visible import logger
@@ -58,7 +59,9 @@ class Listeners:
 
 
 class Serving:
-    """The name server and the brokers of a cluster at work. accounts, new_queues: see Served."""
+    """The name server and the brokers of a cluster at work. accounts, new_queues: see Served.
+    ssl_context, tls_mode: see RemotingServer.
+    """
 
     def __init__(
         self,
@@ -66,11 +69,13 @@ class Serving:
         listeners: Listeners,
         accounts: Sequence[SessionCredentials],
         new_queues: int,
+        ssl_context: ssl.SSLContext | None = None,
+        tls_mode: TlsMode = "permissive",
     ) -> None:
         self.name_server_address = address_text(listeners.name_server.getsockname())
         ports = {name: each.getsockname()[1] for name, each in listeners.brokers.items()}
         self._served = Served(broker, ports, accounts, new_queues)
-        self.server = RemotingServer(broker.clock, after=broker.settle)
+        self.server = RemotingServer(broker.clock, after=broker.settle, ssl_context=ssl_context, tls_mode=tls_mode)
         self.server.listen(listeners.name_server, NameServer(self._served))
         for name, listener in listeners.brokers.items():
             self.server.listen(listener, BrokerRequests(self._served, broker.nodes[name]))

@@ -127,9 +127,9 @@ class PipeClient:
 
 
 class JavaClient(PipeClient):
-    """The real client of a release, in a JVM of its own."""
+    """The real client of a release, in a JVM of its own. properties: of the system, ``name=value``."""
 
-    def __init__(self, release: str, home: Path) -> None:
+    def __init__(self, release: str, home: Path, properties: Sequence[str] = ()) -> None:
         folder = BUILD.with_name(f"rocketmq-client-{release}")
         path = harness(
             HERE / "client", folder / "jars", folder / "classes", "rocketmq-client", [f"-Drelease={release}"]
@@ -139,6 +139,7 @@ class JavaClient(PipeClient):
             f"-Drocketmq.client.localOffsetStoreDir={home}/offsets", "-Drocketmq.client.logUseSlf4j=false",
         )  # fmt: skip
         command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx300m", *OPENED, *options, "-cp", path]
+        command[1:1] = [f"-D{each}" for each in properties]
         super().__init__([*command, "Client"], home / "client.log")
 
 
@@ -165,10 +166,11 @@ def _on_wire(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class PythonClient:
-    """Ours."""
+    """Ours. network: how it reaches a cluster, beside its name server."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **network: Any) -> None:
         self.names = ""
+        self._network = network
         self._home = home
         self._producers: dict[str, rocketmq.Producer] = {}
         self._transactions: dict[str, rocketmq.TransactionMQProducer] = {}
@@ -179,7 +181,7 @@ class PythonClient:
 
     def _producer(self, group: str) -> rocketmq.Producer:
         if group not in self._producers:
-            self._producers[group] = rocketmq.Producer(namesrv_addr=self.names, group=group)
+            self._producers[group] = rocketmq.Producer(namesrv_addr=self.names, **self._network, group=group)
         return self._producers[group]
 
     def send(self, message: Mapping[str, Any], **how: Any) -> Any:
@@ -215,7 +217,7 @@ class PythonClient:
         group = how["group"]
         if group not in self._transactions:
             self._transactions[group] = rocketmq.TransactionMQProducer(
-                group, namesrv_addr=self.names,
+                group, namesrv_addr=self.names, **self._network,
                 execute=lambda message, decision: rocketmq.LocalTransactionState[decision],
                 check=lambda message: self.decisions[bytes(message.body or b"").decode()],
             )  # fmt: skip
@@ -259,7 +261,7 @@ class PythonClient:
         consumer = rocketmq.DefaultMQPushConsumer(
             group, namesrv_addr=self.names, consume_from_where=ConsumeFromWhere[how.get("from", FIRST)],
             poll_name_server_interval=500, persist_consumer_offset_interval=500, suspend_current_queue_time_millis=200,
-            **options,
+            **self._network, **options,
         )  # fmt: skip
         expression: Any = rocketmq.sql(wanted) if how.get("kind") == "sql" else wanted
         consumer.subscribe(topic, expression)
@@ -276,7 +278,7 @@ class PythonClient:
 
     def lite(self, name: str, group: str, **how: Any) -> None:
         made = rocketmq.DefaultLitePullConsumer(
-            group, namesrv_addr=self.names, auto_commit=False,
+            group, namesrv_addr=self.names, **self._network, auto_commit=False,
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )  # fmt: skip
         if "topic" in how:

@@ -6,6 +6,7 @@ import json
 import random
 import socket
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.jvm import end, harness
@@ -29,17 +30,18 @@ def free_port() -> int:
 
 
 class Real:
-    """One JVM. home: what it takes for the user's home; it writes its logs and offsets there.
+    """One JVM. home: what it takes for the user's home; it writes its logs and offsets there. properties: of the
+    system, ``name=value``.
 
     Raises RivalMissingError, with the reason, where no JVM or no jars can be had.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, properties: Sequence[str] = ("tls.server.mode=disabled",)) -> None:
         path = harness(HERE, BUILD / "jars", BUILD / "classes", "rocketmq-broker")
         self._errors = (home / "jvm.log").open("w")
-        # Without the first the broker makes a key pair for TLS, which takes most of its start.
+        # Without the property of TLS the broker makes a key pair for TLS, which takes most of its start.
         options = (
-            "-Dtls.server.mode=disabled",
+            *(f"-D{each}" for each in properties),
             f"-Duser.home={home}",
             f"-Drocketmq.client.localOffsetStoreDir={home}/offsets",
         )
