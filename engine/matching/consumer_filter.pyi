@@ -1,0 +1,3 @@
+from pyengine._engine.matching.selector import Selector
+
+def reads_changing(selector: Selector) -> bool: ...

@@ -40,3 +40,8 @@ cdef int volatile_headers(object question) except -1:
         elif code == GROUP_FIRST_FOR_CONSUMER or code == BROKER_OUT_TIME:
             found |= BY_DISPATCH
     return found
+
+
+def reads_changing(selector):
+    """Whether a Selector reads a header that changes while a message waits, as JMSRedelivered does."""
+    return volatile_headers(selector) != 0

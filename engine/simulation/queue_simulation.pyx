@@ -196,14 +196,16 @@ cdef class QueueRun:
         self.clients[number].dead = True
         self.clients[number].epoch += 1
 
-    def remove_consumer(self, consumer, *, bint lost=False):
-        """It leaves: what it holds goes to the others. lost: its connection broke (redelivery counters go up)."""
+    def remove_consumer(self, consumer, *, bint lost=False, matching=None):
+        """It leaves: what it holds goes to the others. lost: its connection broke (redelivery counters go up).
+        matching: as of ``Queue.close``; a row's arrival number is the row's, counted from that of the first.
+        """
         cdef int32_t number = self.client_by(consumer)
         self.clients[number].epoch += 1
         self.clients[number].dead = True
         self.clients[number].head = self.clients[number].tail = -1
         del self.by_consumer[consumer]
-        for delivery in self.queue.close(consumer, lost=lost, now=self.now // MILLISECOND):
+        for delivery in self.queue.close(consumer, lost=lost, now=self.now // MILLISECOND, matching=matching):
             message = self.queue.message_of(delivery.message)
             self.give(self.queue.slot_of(delivery.consumer),
                       self.queue.pending.at[<int32_t> message].sequence - self.first, message)

@@ -10,9 +10,12 @@ import pytest
 PROGRAM = r"""
 import sys
 import _testcapi
+import numpy as np
 import pyengine
 from pyengine import activemq, rocketmq
-from pyengine._engine.activemq.commands.message_ack import AckKind
+from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
+from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
+from pyengine._engine.activemq.region.region_queue import RegionQueue
 from pyengine._engine.activemq.topic.topics import TopicRegion
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.lowlevel.memory import fail_allocations
@@ -106,6 +109,7 @@ def queue(**settings):
 
     yield leave
     yield lambda: leave(lost=True)
+    yield lambda: leave(lost=True, matching={made.predicate_of(wanted): range(100)})
     given.clear()
     transaction = f"t{fresh()}"
 
@@ -161,6 +165,92 @@ def long_queue():
     yield serve
     assert made.statistics["waiting"] == made.statistics["in_flight"] == 0
     assert [each.message for each in served] == list(dict.fromkeys(each.message for each in served))
+
+
+def region_queue():
+    made = RegionQueue(cursor="memory")
+    made.owner = object()
+    made.destination = "Q"
+    watchers = []
+    number = iter(range(10**9))
+
+    def sent(many=1):
+        messages = []
+        for _ in range(many):
+            messages.append(pyengine.Message({"p1": "x1", "q": 1}, message_id=f"m{next(number)}"))
+        return messages
+
+    def put(many=1):
+        for message in sent(many):
+            made.put(message)
+
+    def joined(**settings):
+        subscription = PrefetchSubscription()
+        subscription.consumer_id = f"c{fresh()}"
+        subscription.route = subscription
+        return made.subscribe(subscription, **settings), subscription
+
+    def check():
+        # What a subscription holds is what the queue says, but for dispatches that wait to be made.
+        made._check()
+        for id, subscription in watchers:
+            here = made.unacknowledged(id)
+            for key in subscription.held:
+                assert subscription.find(key, made.owner)[1] in here
+
+    yield check, PYTHON, CORE
+    watchers.append(joined(selector=pyengine.Selector("p1 = 'x1'"), prefetch=10**6))
+    yield put
+    yield made.run
+    yield lambda: joined(selector=pyengine.Selector(f"p1 = 'x{fresh()}' AND q < 0"))
+    yield lambda: joined(connection=f"c{fresh()}", no_local=True, prefetch=-1)
+    leaving = []
+
+    def leave(**settings):
+        if not leaving:
+            leaving.append(joined(selector=pyengine.Selector("q > 0"), prefetch=5)[0])
+            put(10)
+            made.run()
+            for handle in made.unacknowledged(leaving[0])[:1]:
+                made.take_off_message(handle)
+        made.unsubscribe(leaving[0], **settings)
+        leaving.clear()
+
+    yield leave
+    yield lambda: leave(lost=True)
+    made.run()
+    id, subscription = watchers[0]
+    held = made.unacknowledged(id)
+    assert [subscription.find(key, made.owner)[1] for key in subscription.held] == held
+    for message_id in list(subscription.held):
+        made.answer(subscription, id, MessageAck("c", None, AckKind.INDIVIDUAL, message_id), 0)
+    assert not subscription.held and not made.unacknowledged(id)
+
+
+def batches():
+    made = activemq.Queue()
+    yield made._check, CORE  # numpy itself does not survive failures of Python's allocations
+    busy = made.add_consumer(selector=pyengine.Selector("p1 = 'x1'"), prefetch=3)
+    made.add_consumer(prefetch=2)
+    matches = np.array([[1], [3], [1]] * 20, np.uint64)
+    groups = made.intern_groups(["a", "b", None] * 20)
+    def offer(**settings):
+        consumers, sequences, order = made.offer_batch(60, matches=matches, groups=groups, **settings)
+        assert len(consumers) == 60
+
+    yield offer
+    yield lambda: offer(acknowledge="never")
+    yield lambda: offer(acknowledge=[busy], expirations=np.ones(60, np.int64), arrivals=np.arange(60))
+    again = []
+
+    def leave():
+        if not again:
+            again.append(made.add_consumer(prefetch=2, matching=[]))
+        made.close(again[0], lost=True, matching={made.predicate_of(busy): range(100)})
+        again.clear()
+
+    yield leave
+    yield lambda: made.purge()
 
 
 def process_queue():
@@ -260,7 +350,17 @@ for step in globals()[sys.argv[1]]():
 print("done")
 """
 
-ROOMS = ["subscriptions", "queue", "plain_queue", "long_queue", "process_queue", "topics", "runtime"]
+ROOMS = [
+    "subscriptions",
+    "queue",
+    "plain_queue",
+    "long_queue",
+    "region_queue",
+    "batches",
+    "process_queue",
+    "topics",
+    "runtime",
+]
 
 
 @pytest.mark.parametrize("room", ROOMS)

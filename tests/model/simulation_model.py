@@ -31,6 +31,7 @@ class SlowRun:
     look_period: int
     look_limit: int
     now: int = 0
+    bodies: list[dict[str, Any]] | None = None  # each with its "row"; None: the row is the message
     clients: dict[int, Client] = field(default_factory=dict)
     todo: list[tuple[int, int, str, Any]] = field(default_factory=list)
     order: int = 0
@@ -48,7 +49,7 @@ class SlowRun:
     def take(self, deliveries: list[Delivery]) -> None:
         for delivery in deliveries:
             assert delivery.message is not None
-            row = delivery.body
+            row = delivery.body if isinstance(delivery.body, int) else delivery.body["row"]
             self.who[row], self.dispatched[row], self.started[row] = delivery.consumer, self.now, -1
             self.times[row] += 1
             self.clients[delivery.consumer].line.append((row, delivery.message))
@@ -104,7 +105,8 @@ class SlowRun:
                 self.now = self.arrivals[self.arrived]
                 lifetime = self.lifetimes[self.arrived]
                 expiration = self.now // MILLISECOND + lifetime if lifetime else 0
-                self.queue.send(self.arrived, group=self.groups[self.arrived], expiration=expiration)
+                body: Any = self.arrived if self.bodies is None else self.bodies[self.arrived]
+                self.queue.send(body, group=self.groups[self.arrived], expiration=expiration)
                 self.arrived += 1
                 self.wake()
             else:

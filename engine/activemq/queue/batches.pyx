@@ -44,7 +44,12 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
             now = rows.arrivals[row]
         message = spare if spare >= 0 else queue.pending.allot()
         spare = -1
-        fill_in(queue, rows, row, message)
+        try:
+            queue.reserve_out()
+            fill_in(queue, rows, row, message)
+        except BaseException:
+            queue.pending.discard(message)
+            raise
         first = queue.out_size
         if not idle or 0 < queue.pending.at[message].expiration < now or not queue.bypasses(message):
             queue.accept(message)
@@ -482,6 +487,42 @@ def enqueued(list queues not None):
     for index in range(len(queues)):
         number[index] = (<Rounds?> queues[index]).next_sequence
     return numbers
+
+
+def headers_now(list queues not None):
+    """What has changed on the messages of queues: ``(runs int32, sequences int64, consumers int64, redeliveries int32,
+    group_first bool)``, queue by queue and by arrival number, of every message that a consumer (id, else -1) holds, or
+    whose counter or mark of a group's first is not that of a new one. Selectors read these values from then on."""
+    cdef int32_t run, message
+    cdef Rounds queue
+    cdef Message* it
+    cdef int64_t total = 0, index = 0
+    for run in range(<int32_t> len(queues)):
+        queue = <Rounds?> queues[run]
+        for message in range(queue.pending.slots):
+            total += has_changed(&queue.pending.at[message])
+    runs, sequences, consumers = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(total, np.int64)
+    redeliveries, firsts = np.empty(total, np.int32), np.empty(total, np.bool_)
+    cdef int32_t[::1] to_run = runs, to_redeliveries = redeliveries
+    cdef int64_t[::1] to_sequence = sequences, to_consumer = consumers
+    cdef unsigned char[::1] to_first = firsts.view(np.uint8)
+    for run in range(<int32_t> len(queues)):
+        queue = <Rounds?> queues[run]
+        for message in range(queue.pending.slots):
+            it = &queue.pending.at[message]
+            if has_changed(it):
+                to_run[index] = run
+                to_sequence[index] = it.sequence
+                to_consumer[index] = queue.consumers.at[it.consumer].id if it.whereabouts == IN_FLIGHT else -1
+                to_redeliveries[index] = it.redeliveries
+                to_first[index] = it.group_first
+                index += 1
+    order = np.lexsort((sequences, runs))
+    return runs[order], sequences[order], consumers[order], redeliveries[order], firsts[order]
+
+
+cdef bint has_changed(const Message* it) noexcept:
+    return it.whereabouts != NOWHERE and (it.whereabouts == IN_FLIGHT or it.redeliveries != 0 or it.group_first != 0)
 
 
 def carried(list queues not None):

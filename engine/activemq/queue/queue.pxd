@@ -26,7 +26,7 @@ cdef class Queue(Inspection):
     cdef int32_t admit(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
                        bint persistent, object connection, object target, int32_t redeliveries) except -1
     cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
-                             list recounted) except -1
+                             list recounted, bint known) except -1
     cdef int32_t match_of(self, int32_t number, int32_t target) except -1
     cdef int32_t connection_number(self, object connection) except -1
     cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,

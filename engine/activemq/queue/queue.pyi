@@ -1,4 +1,4 @@
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -43,7 +43,13 @@ class Queue(Inspection):
         max_browse_page_size: int | None = ...,
     ) -> int: ...
     def close(
-        self, consumer: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
+        self,
+        consumer: int,
+        *,
+        last_delivered: int | None = None,
+        lost: bool = False,
+        now: int = 0,
+        matching: Mapping[int, Iterable[int]] | None = None,
     ) -> list[Delivery]: ...
     def renew(self) -> None: ...
     def send(

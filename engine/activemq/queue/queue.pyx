@@ -134,24 +134,32 @@ cdef class Queue(Inspection):
         self.rounds_due += 1
         return id
 
-    def close(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
+    def close(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0, matching=None):
         """Remove a consumer: its groups lose their owner, its unacknowledged messages go to the others at once, before
         new ones.
 
         last_delivered: the last message the client reports as delivered; redelivery counters of the messages up to it
         go up if it is still unacknowledged. lost: the connection broke and reports nothing, every counter goes up.
+        matching: ``{bit (predicate_of): arrival numbers}`` of the messages that return and that this selector matches
+        as they are then, for messages that are here without their objects (``offer_batch``, ``headers_now``).
         Returns the deliveries made at once (ActiveMQ's removeSubscription); a wakeup is asked for too.
 
         Where the memory ends when the consumer has been removed already, the same call again makes the deliveries.
         """
         cdef list recounted
+        cdef dict known = None
         self.refuse_while_asked()
+        if matching is not None:
+            known = self.known_answers(matching)
         if self.closing is None or self.closing[0] != consumer or consumer in self.consumers.slot_of:
             recounted = []
-            self.remove_consumer(consumer, last_delivered, lost, (consumer, recounted), recounted)
+            self.remove_consumer(consumer, last_delivered, lost, (consumer, recounted), recounted, known is not None)
         recounted = self.closing[1]
         while recounted:
-            self.rematch(recounted[len(recounted) - 1], BY_REDELIVERY)
+            if known is None:
+                self.rematch(recounted[len(recounted) - 1], BY_REDELIVERY)
+            else:
+                self.match_known(recounted[len(recounted) - 1], known)
             recounted.pop()
         self.begin_handing_out()
         if self.pending.redelivered:
@@ -161,8 +169,9 @@ cdef class Queue(Inspection):
         return recounted
 
     cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
-                             list recounted) except -1:
-        # All that may want memory comes first; recounted: the messages whose redelivery counter goes up.
+                             list recounted, bint known) except -1:
+        # All that may want memory comes first; recounted: the messages whose redelivery counter goes up, or, where the
+        # answers of selectors are known, all that return.
         cdef int64_t reported = -1 if last_delivered is None else last_delivered
         cdef int32_t slot = self.slot_of(consumer), message, mark = -1, first
         cdef bint counting = False, ahead
@@ -184,7 +193,9 @@ cdef class Queue(Inspection):
                 if message == mark:
                     counting = False
             message = self.pending.at[message].next
-        if self.consumers.changing & BY_REDELIVERY:
+        if known:
+            recounted.extend(reversed(kept))
+        elif self.consumers.changing & BY_REDELIVERY:
             recounted.extend(reversed(redelivered))
         self.pending.settle()
         # A list that becomes shorter may move, so that the browser goes before anything has changed.
@@ -238,8 +249,8 @@ cdef class Queue(Inspection):
         message: the object that selectors evaluate and that is dispatched, of any type. Values without a keyword are
         read once, here, from a Message or from a mapping's JMSXGroupID, JMSXGroupSeq, JMSPriority (4), JMSExpiration
         (ms, 0: never), JMSDeliveryMode (PERSISTENT). connection: the producer's, for noLocal. target: name of the only
-        consumer that may have it. redeliveries: the counter it starts with, of a Message its own. wake False: ask for
-        no wakeup, as for one that was there before.
+        consumer that may have it. redeliveries: the counter it starts with, of a Message its own; a mapping's
+        JMSXDeliveryCount counts on from what it says. wake False: ask for no wakeup, as for one that was there before.
         """
         cdef int32_t number
         cdef Envelope envelope
@@ -670,7 +681,7 @@ cdef class Queue(Inspection):
         acknowledge: "at_once" (after the round that dispatches it), "never" (prefetch holds), or the ids of the
         consumers that do it at once. Returns ``(consumers, sequences, order)``: int64 consumer id of each message of
         this batch (-1 held), and every delivery made, older messages included, as int64 arrival number and consumer id
-        in order of dispatch.
+        in order of dispatch. Where the memory ends, the rows before are sent (``statistics["enqueues"]`` counts them).
         """
         cdef set prompt = None if isinstance(acknowledge, str) else set(acknowledge)
         if prompt is None and acknowledge not in ("at_once", "never"):

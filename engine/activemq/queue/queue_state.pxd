@@ -86,6 +86,8 @@ cdef class QueueState:
     cdef int refresh(self, int32_t slot) except -1               # credit changed for one
     cdef int reclass(self, int32_t message, int32_t match) except -1
     cdef int rematch(self, int32_t message, int changed) except -1    # these volatile headers have changed
+    cdef dict known_answers(self, object matching)               # {predicate: set of arrival numbers}, checked
+    cdef int match_known(self, int32_t message, dict known) except -1
     # Selectors
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1
     cdef int put_question(self, object selector, object body) except -1

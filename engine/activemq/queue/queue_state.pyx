@@ -37,6 +37,13 @@ SETTINGS = (
 CURSORS = {"store": UNTIL_DRAINED, "memory": PERSISTENT_FIRST, "single": ONE_CURSOR}
 
 
+cdef object counter_sent(object body):
+    """The redelivery counter that a mapping's headers say."""
+    count = body.get("JMSXDeliveryCount")
+    counter = count - 1 if type(count) is int and count > 0 else 0
+    return max(counter, 1 if body.get("JMSRedelivered") is True else 0)
+
+
 cdef class QueueState:
     """Internal to a queue; see queue_state.pxd."""
 
@@ -223,6 +230,27 @@ cdef class QueueState:
             self.reclass(message, self.consumers.class_for(found, self.consumers.classes[match].target))
         return 0
 
+    cdef dict known_answers(self, object matching):
+        cdef dict known = {}
+        for predicate, sequences in matching.items():
+            whole_number("matching", predicate, 1, self.consumers.predicate_count - 1)
+            known[predicate] = set(sequences)
+        return known
+
+    cdef int match_known(self, int32_t message, dict known) except -1:
+        # The answers of some selectors; a selector that left with its consumer has none.
+        cdef int32_t match = self.pending.at[message].match
+        cdef object bits = self.consumers.bits_of(match), found = bits
+        for predicate, sequences in known.items():
+            if self.consumers.questions[predicate] is not None:
+                if self.pending.at[message].sequence in sequences:
+                    found |= 1 << predicate
+                else:
+                    found &= ~(1 << predicate)
+        if found != bits:
+            self.reclass(message, self.consumers.class_for(found, self.consumers.classes[match].target))
+        return 0
+
     cdef int32_t free_name(self, object name) except -1:
         cdef int32_t number = self.consumers.target_number(name), slot
         for slot in range(self.consumers.slots):
@@ -367,9 +395,13 @@ cdef class QueueState:
             copy._group_first_for_consumer |= it.group_first
             return copy
         if isinstance(body, dict) or isinstance(body, Mapping):
-            body = {**body, "JMSRedelivered": it.redeliveries > 0, "JMSXDeliveryCount": it.redeliveries + 1}
+            changed = {}
+            if it.redeliveries:
+                counter = it.redeliveries + counter_sent(body)
+                changed = {"JMSRedelivered": counter > 0, "JMSXDeliveryCount": counter + 1}
             if it.group_first:
-                body["JMSXGroupFirstForConsumer"] = True
+                changed["JMSXGroupFirstForConsumer"] = True
+            return {**body, **changed}
         return body
 
     cdef int count_redelivery(self, int32_t message) except -1:

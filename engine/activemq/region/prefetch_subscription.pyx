@@ -36,15 +36,27 @@ cdef class PrefetchSubscription:
         raise TypeError("a subscription belongs to its broker and cannot be pickled")
 
     cdef int keep(self, object message_id, object owner, int64_t handle) except -1:
-        cdef Held held = Held.__new__(Held)
+        cdef Held held = Held.__new__(Held), found
         cdef tuple key
         held.owner = owner
         held.handle = handle
         if (not self.copies or message_id not in self.copies) and self.held.setdefault(message_id, held) is held:
             return 0
+        # A queue that had no memory for its dispatches makes them again, those of messages that are held too.
+        found = self.held.get(message_id)
         key = (message_id, owner, handle)
-        self.copies.setdefault(message_id, []).append(key)
+        if key in self.held or found is not None and found.owner is owner and found.handle == handle:
+            return 0
+        keys = self.copies.get(message_id)
         self.held[key] = held
+        try:
+            if keys is None:
+                self.copies[message_id] = [key]
+            else:
+                (<list> keys).append(key)
+        except BaseException:
+            del self.held[key]
+            raise
         return 0
 
     cdef Held first(self, object message_id, object owner):

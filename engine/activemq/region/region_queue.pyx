@@ -110,21 +110,36 @@ cdef class RegionQueue(Queue):
 
     def subscribe(self, PrefetchSubscription subscription not None, **settings):
         """Add a consumer (see add_consumer) with its subscription; return its id."""
-        cdef object consumer = Queue.add_consumer(self, name=subscription.consumer_id, browser=subscription.browser,
-                                                  **settings)
-        cdef int32_t slot = self.slot_of(consumer)
-        while len(self.at_slot) <= slot:
+        cdef object consumer = self.consumers.next_id
+        while len(self.at_slot) <= self.consumers.slots:       # all that wants memory comes first
             self.at_slot.append(None)
-        self.at_slot[slot] = self.subscriptions[consumer] = subscription
+        self.subscriptions[consumer] = subscription
+        try:
+            Queue.add_consumer(self, name=subscription.consumer_id, browser=subscription.browser, **settings)
+        except BaseException:
+            self.subscriptions.pop(consumer, None)
+            raise
+        self.at_slot[self.slot_of(consumer)] = subscription
         return consumer
 
     def unsubscribe(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
         """Remove a consumer (see close); return the dispatches made at once, to the others."""
-        cdef PrefetchSubscription subscription = self.subscriptions.pop(consumer)
-        if self.purged:
-            self.purged.difference_update([(<Held> held).handle for held in subscription.held.values()
-                                           if (<Held> held).owner is self.owner])
         return self.close(consumer, last_delivered=last_delivered, lost=lost, now=now)
+
+    cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
+                             list recounted, bint known) except -1:
+        cdef PrefetchSubscription subscription
+        cdef list given_up = []
+        if self.purged:
+            subscription = self.subscriptions[consumer]
+            for held in subscription.held.values():
+                if (<Held> held).owner is self.owner:
+                    given_up.append((<Held> held).handle)
+        Queue.remove_consumer(self, consumer, last_delivered, lost, closing, recounted, known)
+        for handle in given_up:
+            self.purged.discard(handle)
+        self.subscriptions.pop(consumer, None)
+        return 0
 
     def put(self, Message message not None, bint wake=True):
         """Put a message on the queue and ask for a round; wake False: without one, as for a message of the store."""

@@ -17,21 +17,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine._engine.activemq.queue.batches import carried, enqueued, offer_runs, settle_runs
+from pyengine._engine.activemq.queue.batches import carried, enqueued, headers_now, offer_runs, settle_runs
 from pyengine._engine.activemq.queue.queue import Queue
+from pyengine._engine.matching.consumer_filter import reads_changing
 from pyengine._engine.serialization.codec import SharedValues, seal, unseal
 from pyengine.activemq.tables.assignments import (
     ASSIGNMENT_SCHEMA,
     CODES,
+    CONNECTION,
     DESTINATION,
     KEPT_COLUMNS,
     NAMED,
     ROW,
+    compiled,
     masked,
     persistent,
     whole_numbers,
 )
 from pyengine.activemq.tables.assignments import encoded as encoded_schema
+from pyengine.activemq.tables.current_headers import truth_now
 from pyengine.activemq.tables.dispatch import (
     REASON_WORDS,
     SELECTOR_REASONS,
@@ -231,16 +235,17 @@ class Carry:
         consumer = self.topology.consumers[place]
         keys = self._kept.column(_KEY).to_numpy()
         matching = np.ones(len(keys), bool)
-        if consumer.selector and len(keys):
+        if consumer.selector and reads_changing(compiled(consumer.selector)) and len(keys):
+            matching = self._truth_now(consumer.selector, np.arange(len(keys)), queues) == 1
+        elif consumer.selector and len(keys):
             batch = self._kept.combine_chunks().to_batches()[0]
             answers = Answers(batch)
             answers.announce(consumer.selector, [(0, len(keys))])
             truth = answers.of(consumer.selector)
             matching = truth == 1
-            errors = self._kept.column(_ERROR).to_numpy() | (truth == -2)
-            self._kept = self._kept.set_column(2, _ERROR, pa.array(errors))
-        if consumer.no_local and consumer.connection and "__connection" in self._kept.column_names:
-            own = pc.fill_null(pc.equal(self._kept.column("__connection"), consumer.connection), False)
+            self._note_errors(np.arange(len(keys)), truth)
+        if consumer.no_local and consumer.connection and CONNECTION in self._kept.column_names:
+            own = pc.fill_null(pc.equal(self._kept.column(CONNECTION), consumer.connection), False)
             matching &= ~own.to_numpy()
         chosen = keys[matching]
         for number, queue in queues:
@@ -251,11 +256,54 @@ class Carry:
             queue.members[id] = place
             queue.shape = self._membership(queue.core, queue.members)
 
+    def _truth_now(
+        self, selector: str, at: np.ndarray[Any, Any], queues: list[tuple[int, _Carried]], lost: int = 0
+    ) -> np.ndarray[Any, Any]:
+        """Truth of a selector on these messages of the queues, as they are now. lost: once more redelivered than so."""
+        keys = self._kept.column(_KEY).to_numpy()[at]
+        runs, sequences, _, counters, firsts = headers_now([queue.core for _, queue in queues])
+        changed = self._keys(np.array([number for number, _ in queues], np.int64)[runs], sequences)
+        order = np.argsort(changed)
+        changed, counters, firsts = changed[order], counters[order], firsts[order]
+        places = np.minimum(np.searchsorted(changed, keys), max(0, len(changed) - 1))
+        found = changed[places] == keys if len(changed) else np.zeros(len(keys), bool)
+        redeliveries, group_first = np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
+        redeliveries[found], group_first[found] = counters[places[found]], firsts[places[found]]
+        truth = truth_now(selector, self._kept.take(pa.array(at)), redeliveries + lost, group_first)
+        self._note_errors(at, truth)
+        return truth
+
+    def _note_errors(self, at: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> None:
+        errors = self._kept.column(_ERROR).to_numpy().copy()
+        errors[at] |= truth == -2
+        self._kept = self._kept.set_column(2, _ERROR, pa.array(errors))
+
+    def _returning(self, number: int, queue: _Carried, id: int, lost: bool) -> dict[int, list[int]] | None:
+        """What selectors that read what changes say of the messages that a consumer gives back, as ``Queue.close``
+        wants it; None: there is no such selector."""
+        asked = [each for each in queue.shape.questions if each[1] and reads_changing(compiled(each[1]))]
+        if not asked:
+            return None
+        _, sequences, holders, _, _ = headers_now([queue.core])
+        sequences = sequences[holders == id]
+        keys = self._keys(np.full(len(sequences), number), sequences)
+        at = np.searchsorted(self._kept.column(_KEY).to_numpy(), keys)
+        matching: dict[int, list[int]] = {}
+        for bit, selector, refused in asked:
+            found = self._truth_now(selector, at, [(number, queue)], int(lost)) == 1
+            if refused and CONNECTION in self._kept.column_names:
+                own = pc.fill_null(pc.equal(self._kept.column(CONNECTION), refused), False).to_numpy()
+                found &= ~own[at]
+            matching[bit] = sequences[found].tolist()
+        return matching
+
     def _leave(self, place: int, queues: list[tuple[int, _Carried]], lost: bool, now: int) -> None:
         for number, queue in queues:
             id = next(id for id, each in queue.members.items() if each == place)
             before = queue.core.statistics["dispatched"]
-            given = [each for each in queue.core.close(id, lost=lost, now=now) if each.message is not None]
+            returning = self._returning(number, queue, id, lost)
+            given = queue.core.close(id, lost=lost, now=now, matching=returning)
+            given = [each for each in given if each.message is not None]
             sequences = [queue.core.sequence_of(each.message) for each in given if each.message is not None]
             consumers = [each.consumer for each in given]
             self._tell_delivered(

@@ -6,7 +6,7 @@ at this door, nanoseconds inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, Protocol, Self, runtime_checkable
@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pyengine import Selector
+from pyengine._engine.activemq.queue.batches import headers_now
 from pyengine._engine.activemq.queue.queue import Queue
+from pyengine._engine.matching.consumer_filter import reads_changing
 from pyengine._engine.simulation.queue_simulation import QueueRun, RowMask
 from pyengine.activemq.core_settings import queue_settings
 from pyengine.attributes import named_arguments
 from pyengine.backlog.findings import Said
 from pyengine.backlog.simulate.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
+from pyengine.backlog.tables.rows import required_pyarrow
 from pyengine.errors import ConfigurationError, counted, shown
 from pyengine.topology import Policy
 from pyengine.topology.checked import Checked, check_arguments, check_selector, refuse_if
@@ -344,6 +347,38 @@ class Script:
         return run.run(None if until is None else max(run.now, int(until * NS)))
 
 
+class _Changing:
+    """A selector that reads what changes while a message waits. answers: of each row as it arrives."""
+
+    def __init__(self, selector: str, workload: Workload, answers: NDArray[np.bool_]) -> None:
+        self.selector = selector
+        self.answers = answers
+        pa = required_pyarrow()
+        names = Selector(selector).names
+        given = workload.properties
+        if isinstance(given, Mapping):
+            given = pa.table({name: pa.array(np.ma.asanyarray(given[name])) for name in names if name in given})
+        else:
+            if isinstance(columns := getattr(given, "columns", None), Iterable) and not hasattr(given, "schema"):
+                given = given[[name for name in columns if name in names]]
+            given = pa.table(given)
+            given = given.select([name for name in given.column_names if name in names])
+        rows = pa.table({"__row": np.arange(len(workload))})
+        for name in given.column_names:
+            rows = rows.append_column(name, given.column(name))
+        self.rows = rows
+
+    def now(
+        self, rows: NDArray[np.int64], redeliveries: NDArray[np.int32], group_first: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Its answers where these rows have come back so often, or were the first of a group, and the others not."""
+        from pyengine.activemq.tables.current_headers import truth_now  # with pyarrow
+
+        found = self.answers.copy()
+        found[rows] = truth_now(self.selector, self.rows.take(rows), redeliveries, group_first) == 1
+        return found
+
+
 def simulate(
     workload: Workload,
     consumers: Sequence[SimulatedConsumer],
@@ -378,9 +413,18 @@ def simulate(
     names: dict[int, str] = {}
     ids: dict[str, int] = {}
 
+    changing = {
+        text: _Changing(text, workload, mask.rows) for text, mask in masks.items() if reads_changing(Selector(text))
+    }
+    selectors = {each.name: each.selector for each in consumers}
+
     def join(each: SimulatedConsumer) -> None:
+        mask = masks.get(each.selector)
+        if each.selector in changing:
+            _, rows, _, redeliveries, group_first = headers_now([queue])
+            mask = RowMask(changing[each.selector].now(rows, redeliveries, group_first))
         ids[each.name] = run.add_consumer(
-            mask=masks.get(each.selector),
+            mask=mask,
             threads=each.threads,
             factor=each.factor,
             prefetch=policy.prefetch_of(each.prefetch),
@@ -396,7 +440,22 @@ def simulate(
         run.kill(ids[name])
 
     def remove(name: str, *, lost: bool = False) -> None:
-        run.remove_consumer(ids[name], lost=lost)
+        gone = ids.pop(name)
+        matching: dict[int, list[int]] | None = None
+        if changing:
+            _, rows, holders, redeliveries, group_first = headers_now([queue])
+            held = holders == gone
+            back = rows[held]
+            answers = {
+                text: back[each.now(back, redeliveries[held] + lost, group_first[held])[back]].tolist()
+                for text, each in changing.items()
+            }
+            matching = {
+                queue.predicate_of(id): answers[selectors[other]]
+                for other, id in ids.items()
+                if selectors[other] in changing
+            }
+        run.remove_consumer(gone, lost=lost, matching=matching)
 
     script = Script()
     for each in consumers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -28,13 +29,22 @@ from tests.spark.test_dispatch import SCHEMA, by_row, consumers, policies, rows,
 SHARDS = 3
 
 
-def messages_of(topology: Topology, rows: list[dict[str, Any]]) -> pa.Table:
+CHANGING = [
+    "JMSRedelivered", "JMSRedelivered = FALSE", "JMSXDeliveryCount = 2", "JMSXDeliveryCount > 2 OR n > 3",
+    "JMSXGroupFirstForConsumer", "NOT JMSXGroupFirstForConsumer AND color IS NOT NULL", "JMSXDeliveryCount + n > 4",
+]  # fmt: skip
+
+
+def messages_of(topology: Topology, rows: list[dict[str, Any]], counts: bool = False) -> pa.Table:
     """Messages in the order in which they are sent, with the columns that dispatching reads; no time in a row is 0."""
     table = pa.Table.from_pylist([{"at": 0, **row} for row in rows], SCHEMA)
     made, rejects = to_messages(table, range(len(rows)), topology.source)
     assert not rejects
     modes = pa.array(["NON_PERSISTENT" if n % 3 == 1 else None if n % 3 else "PERSISTENT" for n in range(len(rows))])
     made = made.append_column("JMSDeliveryMode", modes)
+    if counts:  # some were delivered before they were written down
+        made = made.append_column("JMSXDeliveryCount", pa.array([n % 4 or None for n in range(len(rows))], pa.int32()))
+        made = made.append_column("JMSRedelivered", pa.array([(n % 5 == 0) or None for n in range(len(rows))]))
     made = made.select(columns_read(topology, made.column_names))
     return made.sort_by([("JMSTimestamp", "ascending"), ("__row", "ascending")]).combine_chunks()
 
@@ -181,14 +191,61 @@ def test_consumers_come_and_go_as_between_messages_sent_one_by_one(
     topology = topology_of(consumers, policy)
     late = frozenset(consumers[place].name for place in absent if place < len(consumers))
     messages = messages_of(topology, rows)
-    events = sorted(
-        ((min(at, len(rows)), verb, consumers[place % len(consumers)].name) for at, verb, place in wishes),
-        key=lambda event: event[0],
-    )
+    wanted = [(min(at, len(rows)), verb, consumers[place % len(consumers)].name) for at, verb, place in wishes]
+    assert_as_one_by_one(topology, messages, late, wanted, size)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    consumers=st.lists(
+        st.builds(
+            Consumer,
+            name=st.uuids().map(str),
+            destination=st.just("q.>"),
+            selector=st.sampled_from(["", *CHANGING]),
+            prefetch=st.sampled_from([1, 2, 5]),
+            no_local=st.booleans(),
+            connection=st.sampled_from(["c1", "c2"]),
+            acknowledges=st.integers(0, 3).map(lambda drawn: drawn == 0),
+        ),
+        min_size=2,
+        max_size=5,
+    ),
+    rows=rows.filter(lambda drawn: len(drawn) > 2).map(lambda drawn: [{**row, "queue": "q.a"} for row in drawn]),
+    size=st.integers(1, 9),
+    wishes=st.lists(st.tuples(st.integers(1, 20), st.integers(0, 7)), min_size=2, max_size=8),
+    first=st.integers(1, 4),
+    counts=st.booleans(),
+)
+def test_selectors_see_a_message_that_came_back_as_it_is_now(
+    consumers: list[Consumer],
+    rows: list[dict[str, Any]],
+    size: int,
+    wishes: list[tuple[int, int]],
+    first: int,
+    counts: bool,
+) -> None:
+    """The queue beside is asked with objects; these are rows of tables, and bytes in between."""
+    consumers = [replace(consumers[0], selector="", acknowledges=False), *consumers[1:]]
+    topology = topology_of(consumers, Policy("q.>"))
+    late = {consumer.name for consumer in consumers[first:]}
+    messages = messages_of(topology, rows, counts)
+    away, events = set(late), []
+    for at, drawn in sorted(wishes):  # consumers join that are away, and leave or are lost that are there
+        name = consumers[drawn % len(consumers)].name
+        events.append((min(at, len(rows)), "join" if name in away else "lose" if drawn % 3 else "leave", name))
+        away ^= {name}
+    assert_as_one_by_one(topology, messages, frozenset(late), events, size)
+
+
+def assert_as_one_by_one(
+    topology: Topology, messages: pa.Table, late: frozenset[str], wanted: list[tuple[int, str, str]], size: int
+) -> None:
+    events = sorted(wanted, key=lambda event: event[0])
     expected = one_by_one(topology, messages, late, events)
     stream = Stream(topology, messages.schema, late)
-    cuts = sorted({0, len(rows), *range(0, len(rows), size), *(at for at, _, _ in events)})
-    for start, stop in zip(cuts, [*cuts[1:], len(rows)], strict=True):
+    cuts = sorted({0, messages.num_rows, *range(0, messages.num_rows, size), *(at for at, _, _ in events)})
+    for start, stop in zip(cuts, [*cuts[1:], messages.num_rows], strict=True):
         for _, verb, name in [event for event in events if event[0] == start]:
             stream.event(verb, name, 7)
         stream.feed(messages.slice(start, stop - start))

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pyengine import Selector
 from pyengine._engine.simulation.queue_simulation import QueueRun, RowMask
 from pyengine.activemq import Queue
+from pyengine.activemq.core_settings import queue_settings
 from pyengine.backlog.simulate import scenario
 from pyengine.backlog.simulate.queues import SimulatedConsumer, Variant, Workload, compare, draw, simulate
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidMessageError, InvalidTopologyError
@@ -101,6 +103,83 @@ def test_the_compiled_run_is_the_slow_one(
     assert fast.started.tolist() == slow.started
     assert fast.finished.tolist() == slow.finished
     assert fast.deliveries.tolist() == slow.times
+
+
+CHANGING = [
+    "", "n > 1", "JMSRedelivered", "JMSXDeliveryCount = 1", "JMSXDeliveryCount > 2 OR n = 0",
+    "JMSXGroupFirstForConsumer", "JMSXGroupFirstForConsumer = FALSE AND JMSXDeliveryCount + n > 2",
+]  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(0, 9), st.sampled_from([None, "a", "b"]), st.integers(0, 3)),
+        min_size=3,
+        max_size=30,
+    ),
+    st.lists(
+        st.tuples(st.sampled_from(CHANGING), st.sampled_from([1, 2, 9]), st.integers(0, 20), st.integers(1, 25)),
+        min_size=2,
+        max_size=5,
+    ),
+    st.booleans(),
+    st.booleans(),
+)
+def test_selectors_see_a_message_that_came_back_as_it_is_now(
+    messages: list[Any], drawn: list[Any], counts: bool, arrow: bool
+) -> None:
+    """The slow model's queue is asked with objects; the run has columns."""
+    arrivals = MILLISECOND * np.cumsum([gap for gap, *_ in messages]).astype(np.int64)
+    services = [MILLISECOND * work for _, work, *_ in messages]
+    groups = [group for *_, group, _ in messages]
+    properties: dict[str, Any] = {"n": np.array([n for *_, n in messages])}
+    if counts:
+        properties["JMSXDeliveryCount"] = np.array([1 + row % 2 for row in range(len(messages))])
+    bodies = [{name: column[row].item() for name, column in properties.items()} for row in range(len(messages))]
+    workload = Workload(arrivals, np.array(services), pa.table(properties) if arrow else properties, groups)
+    consumers = [
+        SimulatedConsumer(
+            f"c{number}",
+            selector if number else "",
+            prefetch,
+            joins_at=joins / 1000 if number else 0.0,
+            **{"breaks_at" if stays % 3 else "leaves_at": (joins + stays) / 1000},
+        )
+        for number, (selector, prefetch, joins, stays) in enumerate(drawn)
+    ]
+    found = simulate(workload, consumers, until=0.2)
+    queue = Queue(**queue_settings(Policy("")))
+    for row, body in enumerate(bodies):
+        body["row"] = row
+    slow = SlowRun(
+        queue, arrivals.tolist(), services, groups, [0] * len(messages), 30_000 * MILLISECOND, 400,
+        now=int(arrivals[0]), bodies=bodies,
+    )  # fmt: skip
+    ids: dict[str, int] = {}
+    events: list[tuple[float, str, SimulatedConsumer]] = []
+    for each in consumers:
+        if each.joins_at:
+            events.append((each.joins_at, "join", each))
+        else:
+            ids[each.name] = slow.add_consumer(1, 1.0, selector=selector_of(each), prefetch=each.prefetch)
+        events += [(each.leaves_at, "leave", each)] if each.leaves_at is not None else []
+        events += [(each.breaks_at, "break", each)] if each.breaks_at is not None else []
+    for second, what, each in sorted(events, key=lambda event: event[0]):
+        slow.run(max(slow.now, int(second * 1_000_000_000)))
+        if what == "join":
+            ids[each.name] = slow.add_consumer(1, 1.0, selector=selector_of(each), prefetch=each.prefetch)
+        else:
+            slow.remove_consumer(ids[each.name], lost=what == "break")
+    slow.run(200 * MILLISECOND)
+    assert found.consumers.tolist() == slow.who
+    assert found.dispatched.tolist() == slow.dispatched
+    assert found.finished.tolist() == slow.finished
+    assert found.deliveries.tolist() == slow.times
+
+
+def selector_of(consumer: SimulatedConsumer) -> Selector | None:
+    return Selector(consumer.selector) if consumer.selector else None
 
 
 def erlang_c(servers: int, load: float) -> float:
