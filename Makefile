@@ -5,8 +5,9 @@
 #   make differential   thousands of random scripts for the real ActiveMQ broker and pyengine (needs Java and Maven)
 #   make differential-selectors   a million random selectors for the real selector classes of both brokers and pyengine's (the same needs)
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
-#   make fuzz    ten million random inputs for the selector's parser and evaluator, and as many for the readers of STOMP and OpenWire
-#   make fuzz-sanitized   ten million hostile frames of STOMP and OpenWire with the readers' memory checked at every access (needs gcc with libasan)
+#   make fuzz    ten million random inputs for the selector's parser and evaluator, and as many for the readers of STOMP, OpenWire and remoting
+#   make fuzz-sanitized   ten million hostile frames of STOMP, OpenWire and remoting with the readers' memory checked at every access (needs gcc with libasan)
+#   make faults  2,000 schedules of faults for our RocketMQ client on our brokers in memory, 100 over sockets, half of these on the real broker (needs Java and Maven)
 #   make memory  a million names through every public class: what is left of them
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times, and a broker that STOMP clients send to 300 times
@@ -20,7 +21,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint memory interop wheels venv build compiled clean fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
+.PHONY: run test bench lint memory interop wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -44,14 +45,21 @@ bench: build $(VENV)/bench.stamp
 lint: build
 	$(BIN)/python -m pytest tests/house $(PYTEST_ARGS)
 
+faults: build
+	PYENGINE_FAULTS=$(or $(SCHEDULES),2000) PYENGINE_SOCKET_FAULTS=100 $(BIN)/python -m pytest tests/rocketmq/faults $(PYTEST_ARGS)
+
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)
 	$(BIN)/python -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
 	$(BIN)/python -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
 
+# An input of the last has two frames.
+REMOTING := java/utf8 wire/frame_reader wire/remoting wire/beans wire/fastjson $(addprefix rocketmq/commands/,headers bodies stored_message)
 fuzz-sanitized: build
 	$(BIN)/python wheels/sanitized.py wire/stomp -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
 	$(BIN)/python wheels/sanitized.py wire/openwire -- -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python wheels/sanitized.py $(REMOTING) -- -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
 
 memory: build
 	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)

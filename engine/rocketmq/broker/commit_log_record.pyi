@@ -26,6 +26,21 @@ def encode_message(
     delivers: tuple[int, int] | None = None,
     prepared_transaction_offset: int = 0,
 ) -> bytes: ...
+def encode_messages(
+    topic: str,
+    bodies: list[bytes | None],
+    properties: list[dict[str, str]],
+    flags: list[int],
+    position: int,
+    queue_id: int,
+    queue_offset: int,
+    born_timestamp: int,
+    store_timestamp: int,
+    *,
+    born_host: bytes,
+    store_host: bytes,
+    sys_flag: int = 0,
+) -> tuple[list[int], list[bytes], list[int]]: ...
 def encode_deletion(topic: str, queue_id: int, min_offset: int) -> bytes: ...
 def stored_size(frame: bytes) -> int: ...
 def payload(frame: bytes) -> bytes: ...

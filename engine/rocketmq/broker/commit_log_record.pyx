@@ -56,14 +56,29 @@ def encode_message(str topic, body, dict properties, int64_t position, int32_t q
     prepared_transaction_offset: where the half message lay that was committed. delivers: (delay level, offset) of the
     delayed message that this one is. Raises InvalidMessageError for properties that cannot be stored.
     """
-    cdef bytes content = b"" if body is None else bytes(body)
+    cdef bytes name = topic_name(topic, born_host, store_host, sys_flag)
+    return message_frame(
+        name, body, properties, position, queue_id, queue_offset, born_timestamp, store_timestamp, born_host,
+        store_host, reconsume_times, flag, sys_flag, delivers, prepared_transaction_offset,
+    )
+
+
+cdef bytes topic_name(str topic, bytes born_host, bytes store_host, int32_t sys_flag):
     cdef bytes name = topic.encode("utf-8", "replace")
-    cdef bytes joined = properties_text(properties)
     if PyBytes_GET_SIZE(name) > 127:
         raise InvalidMessageError("topic", topic, "a topic has at most 127 bytes")
     for host, v6 in ((born_host, sys_flag & 16), (store_host, sys_flag & 32)):
         if len(host) != (20 if v6 else 8):
             raise ValueError("a host is 8 bytes, address and port, or 20 where the system flag says so")
+    return name
+
+
+cdef bytes message_frame(bytes name, body, dict properties, int64_t position, int32_t queue_id, int64_t queue_offset,
+                         int64_t born_timestamp, int64_t store_timestamp, bytes born_host, bytes store_host,
+                         int32_t reconsume_times, int32_t flag, int32_t sys_flag, delivers,
+                         int64_t prepared_transaction_offset):
+    cdef bytes content = b"" if body is None else bytes(body) if type(body) is not bytes else body
+    cdef bytes joined = properties_text(properties)
     cdef int64_t size = stored_length(content, name, joined, born_host, store_host, 1)
     cdef int64_t extra = 0 if delivers is None else 12
     if size > 0x7FFFFFFF - 64:
@@ -78,6 +93,33 @@ def encode_message(str topic, body, dict properties, int64_t position, int32_t q
     )
     seal(frame, RecordKind.MESSAGE if delivers is None else RecordKind.DELIVERED)
     return frame
+
+
+def encode_messages(str topic, list bodies, list properties, list flags, int64_t position, int32_t queue_id,
+                    int64_t queue_offset, int64_t born_timestamp, int64_t store_timestamp, *, bytes born_host,
+                    bytes store_host, int32_t sys_flag=0):
+    """The frames of several messages that lie one behind the other: (positions, frames, tags codes).
+
+    bodies, properties, flags: of each. The rest is as for :func:`encode_message`.
+    """
+    cdef list positions = [], frames = [], codes = []
+    cdef dict own
+    cdef bytes frame, name = topic_name(topic, born_host, store_host, sys_flag)
+    cdef Py_ssize_t i
+    if not len(bodies) == len(properties) == len(flags):
+        raise ValueError("each message has a body, properties and a flag")
+    for i in range(len(bodies)):
+        own = properties[i]
+        frame = message_frame(
+            name, bodies[i], own, position, queue_id, queue_offset + i, born_timestamp, store_timestamp, born_host,
+            store_host, 0, flags[i], sys_flag, None, 0,
+        )
+        tags = own.get("TAGS")
+        positions.append(position)
+        frames.append(frame)
+        codes.append(0 if tags is None else tags_code(tags))
+        position += PyBytes_GET_SIZE(frame)
+    return positions, frames, codes
 
 
 def encode_deletion(str topic, int32_t queue_id, int64_t min_offset):

@@ -24,6 +24,7 @@ PROPERTY_MAX_RECONSUME_TIMES = "MAX_RECONSUME_TIMES"
 PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX = "UNIQ_KEY"
 PROPERTY_TRANSACTION_PREPARED = "TRAN_MSG"
 
+TEXTS = frozenset((PROPERTY_TAGS, PROPERTY_KEYS))
 MAX_MESSAGE_SIZE = 4 * 1024 * 1024  # bytes of a body that producers send and brokers take, unless told otherwise
 
 RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
@@ -89,6 +90,9 @@ class Message:
 
     def check(self) -> None:
         """Raise InvalidMessageError for what no message can have; its attributes can be set to anything."""
+        flag, texts = self.flag, type(self.topic) is str and type(self.body) is bytes
+        if texts and type(flag) is int and flag == 0 and TEXTS.isdisjoint(self.properties):
+            return  # as nearly always, at the cost of one look
         for field, text in (("topic", self.topic), ("tags", self.tags), ("keys", self.keys)):
             if text is not None and not isinstance(text, str):
                 raise InvalidMessageError(field, text, "no text")

@@ -144,6 +144,9 @@ class Broker(Declared):
         self._lock = threading.Lock()
         self._events: dict[str, ClientEvents] = {}
         self._turns: dict[str, count[int]] = {}
+        self._layout_lock = threading.Lock()  # of the two below
+        self._layout = 0  # how often topics came, went, or came to lie otherwise
+        self._published: dict[str, list[MessageQueue]] = {}  # topic -> queues that can be written
         self._scan: Timer | None = None
         self._closed = False
         self._serving: Serving | None = None
@@ -156,6 +159,7 @@ class Broker(Declared):
                 options = NodeOptions(address, levels, seed + i, flush_disk_type, segment_bytes, max_message_size)
                 open_node(self.nodes, name, self.clock, options, None if directory is None else Path(directory))
             for node in self.nodes.values():
+                node.laid_out = self._laid_out
                 node.start()
             belong(self)
             if listeners is not None:
@@ -385,14 +389,34 @@ class Broker(Declared):
     def publish_queues(self, topic: str) -> list[MessageQueue]:
         """All queues of a topic that can be written; a topic that is unknown is made. MQClientError where it must not
         be made, or no queue of it can be written."""
-        queues = []
+        return list(self._publish_queues(topic))
+
+    def _publish_queues(self, topic: str) -> list[MessageQueue]:
+        """The same list again as long as the topics lie as they do."""
+        known = self._published.get(plain_text("topic", topic))
+        if known is not None:
+            return known
+        with self._layout_lock:
+            layout = self._layout
+        queues: list[MessageQueue] = []
         for node in self.nodes.values():
-            config = node.topic_config(plain_text("topic", topic))
+            config = node.topic_config(topic)
             if config is not None and config.perm & WRITABLE:
                 queues += [MessageQueue(topic, node.name, i) for i in range(config.write_queues)]
         if not queues and any(topic in node.topics for node in self.nodes.values()):
             raise MQClientError(suggested(f"No route info of this topic: {topic}"))
-        return queues or self.make_topic(topic)
+        if not queues:
+            return self.make_topic(topic)
+        with self._layout_lock:
+            if layout == self._layout:
+                self._published[topic] = queues
+        return queues
+
+    def _laid_out(self) -> None:
+        """A topic came or went, or lies otherwise."""
+        with self._layout_lock:
+            self._layout += 1
+            self._published.clear()
 
     def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
         """Client ids of the group's members, as the topic's first broker knows them; MQBrokerError if it knows none."""
@@ -480,7 +504,9 @@ class Broker(Declared):
             raise ConfigurationError("message", repr(message), "a Message is needed")
         if queue is None:
             queue = self._next_queue(message.topic)
-        node = self._node_of(queue)
+            node = self.nodes[queue.broker_name]
+        else:
+            node = self._node_of(queue)
         if message.topic not in node.topics:
             check_topic(message.topic)
         stored: Stored = node.send(message, queue.queue_id, self._default_queues if self._auto_create else 0)
@@ -555,10 +581,11 @@ class Broker(Declared):
         return own
 
     def _next_queue(self, topic: str) -> MessageQueue:
-        queues = self.publish_queues(topic)
-        with self._lock:
-            turn = next(self._turns.setdefault(topic, count()))
-        return queues[turn % len(queues)]
+        queues = self._publish_queues(topic)
+        turns = self._turns.get(topic)
+        if turns is None:
+            turns = self._turns.setdefault(topic, count())
+        return queues[next(turns) % len(queues)]
 
     def _tell(self, group: str, lists: Iterable[Iterable[str]]) -> None:
         """Tell each client once that the members of its group changed."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker import delay_levels as delay
@@ -37,7 +37,13 @@ from pyengine.rocketmq.broker.commit_log import CommitLog, FileLog, MemoryLog
 from pyengine.rocketmq.broker.filter import Filter, filter_of
 from pyengine.rocketmq.broker.group_offsets import GroupOffsets
 from pyengine.rocketmq.broker.kept_offsets import KeptOffsets
-from pyengine.rocketmq.broker.message_check import check_sent_message, check_sent_topic, is_half
+from pyengine.rocketmq.broker.message_check import (
+    SPECIAL,
+    check_sent_message,
+    check_sent_topic,
+    illegal_message,
+    is_half,
+)
 from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, Origin, origin_of
 from pyengine.rocketmq.broker.pulls import FramesCallback, PulledFrames, Pulls
 from pyengine.rocketmq.broker.schedule import ScheduleMessageService
@@ -49,6 +55,7 @@ from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
     CLIENT,
     INVALID_PARAMETER,
+    MESSAGE_ILLEGAL,
     SERVICE_NOT_AVAILABLE,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
@@ -60,7 +67,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     PullStatus,
 )
 from pyengine.rocketmq.remoting.stored_message import host_bytes, message_ext, message_of, received
-from pyengine.rocketmq.tables.allocation import MessageQueue
+from pyengine.rocketmq.tables.allocation import MessageQueue, queue_named
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
@@ -80,9 +87,7 @@ _STATUS = {
 }
 
 
-@frozen
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(NamedTuple):
     """Where a message was stored. flush: the position up to which the log is to be made safe before it is confirmed."""
 
     queue: MessageQueue
@@ -91,9 +96,7 @@ class Stored:
     flush: int
 
 
-@frozen
-@dataclass(frozen=True, slots=True)
-class RemoteSend:
+class RemoteSend(NamedTuple):
     """Where a message that is sent over the network comes from. born: when its producer sent it, ms. host: the
     producer's, 8 bytes, and as text. reconsume_times, most: how often it was consumed, and may be; None: the broker's.
     """
@@ -174,12 +177,14 @@ class BrokerNode:
         self.name = name
         self.clock = clock
         self.lock = threading.RLock()
+        self.laid_out: Callable[[], None] = lambda: None  # called when a topic came or went, or lies otherwise
         self.groups = ConsumerGroups()
         self.locks = RebalanceLocks()
         self.heartbeats: dict[str, HeartbeatData] = {}  # group -> the last of a member
         self._levels = options.levels
         self.max_message_size = options.max_message_size
         self._host = host_bytes(options.address)
+        self._id_prefix = message_id(self._host, 0)[:-16]
         folder = "" if files is None else str(files.folder)
         self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving)
         self._topics = TopicTable(name, files, {SCHEDULE_TOPIC: len(options.levels)})
@@ -240,6 +245,7 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             self._topics.create(topic, queues)
+            self.laid_out()
 
     def _described(self, topic: str) -> str:
         found = self.topic_config(topic)
@@ -255,6 +261,7 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             self._topics.update(topic, config)
+            self.laid_out()
 
     def kept_groups(self) -> dict[str, Any]:
         """What subscriptionGroup.json says, empty without a folder."""
@@ -273,6 +280,7 @@ class BrokerNode:
             for queue_id in range(self.topics.get(topic, 0)):
                 self.store.delete_below(topic, queue_id, self.max_offset(topic, queue_id))
             self._topics.delete(topic)
+            self.laid_out()
 
     def min_offset(self, topic: str, queue_id: int) -> int:
         with self.lock:
@@ -320,12 +328,20 @@ class BrokerNode:
         new_topic_queues: how many a topic gets that this broker has not; 0 refuses it. origin: of a message that comes
         over the network; without it its properties say how often it was consumed.
         """
-        properties = {name: value for name, value in message.properties.items() if name and value}
+        properties = message.properties.copy()
+        if not all(properties) or not all(properties.values()):
+            properties = {name: value for name, value in properties.items() if name and value}
         topic = message.topic
         check_sent_topic(topic)
         with self.lock:
             self._check_open()
             now = self.clock.now()
+            if origin is None and self._is_plain(topic, queue_id) and SPECIAL.isdisjoint(properties):
+                if message.body is not None and len(message.body) > self.max_message_size:
+                    raise MQBrokerError(MESSAGE_ILLEGAL, illegal_message(self.max_message_size))
+                return self._put_plain(
+                    topic, queue_id, message.body, properties, Origin(now, CLIENT_HOST, 0, message.flag), now
+                )
             queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
             reconsume_times, most = 0, None
@@ -356,6 +372,18 @@ class BrokerNode:
                 else Origin(origin.born, origin.host, reconsume_times, message.flag, origin.sys_flag)
             )
             return self._put(topic, queue_id, message.body, properties, stored_with)
+
+    def _is_plain(self, topic: str, queue_id: int) -> bool:
+        """True if a send to a queue needs no other look than at the message."""
+        return 0 <= queue_id < self.topics.get(topic, 0) and not topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
+
+    def _put_plain(
+        self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin, now: int
+    ) -> Stored:
+        """Store a message without a property that a broker reads in the queue that it is sent to."""
+        store = self.store
+        position, offset = store.put_message(topic, queue_id, body, properties, origin, now)
+        return Stored(queue_named(topic, self.name, queue_id), offset, self.offset_msg_id(position), store.log.end)
 
     def end_transaction(self, group: str, offset: int, position: int, outcome: int) -> None:
         """A producer commits a half message, or rolls it back (EndTransactionProcessor). Raises MQBrokerError."""
@@ -388,6 +416,10 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
+            plain = not topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX) and all(map(SPECIAL.isdisjoint, properties))
+            sizes = [0 if message.body is None else len(message.body) for message in messages]
+            if plain and max(sizes) <= self.max_message_size:
+                return self._put_all(topic, queue_id, messages, properties, origin)
             for message, own in zip(messages, properties, strict=True):
                 check_sent_message(message.body, own, 0, self.max_message_size, remote=remote)
             return [
@@ -397,6 +429,25 @@ class BrokerNode:
                 )
                 for message, own in zip(messages, properties, strict=True)
             ]  # fmt: skip
+
+    def _put_all(
+        self,
+        topic: str,
+        queue_id: int,
+        messages: Sequence[Message],
+        properties: list[dict[str, str]],
+        origin: RemoteSend,
+    ) -> list[Stored]:
+        """Store messages without a property that a broker reads, one behind the other."""
+        bodies, flags = [message.body for message in messages], [message.flag for message in messages]
+        positions, offset = self.store.put_messages(
+            topic, queue_id, bodies, properties, flags, Origin(origin.born, origin.host, sys_flag=origin.sys_flag)
+        )
+        target, end, prefix = queue_named(topic, self.name, queue_id), self.store.log.end, self._id_prefix
+        return [
+            Stored(target, offset + number, f"{prefix}{position:016X}", end)
+            for number, position in enumerate(positions)
+        ]
 
     def _queue_to_send_to(self, topic: str, queue_id: int, new_topic_queues: int, origin: RemoteSend | None) -> int:
         """The queue of a topic, which is made where it may be; any queue for one below 0. Raises MQBrokerError."""
@@ -442,7 +493,7 @@ class BrokerNode:
 
     def offset_msg_id(self, position: int) -> str:
         """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""
-        return message_id(self._host, position)
+        return f"{self._id_prefix}{position:016X}"
 
     def _retry_topic(self, group: str) -> str:
         topic = names.retry_topic(group)
@@ -457,10 +508,13 @@ class BrokerNode:
 
     def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin) -> Stored:
         """Store a message in its queue, or in that of its delay level."""
-        target = MessageQueue(topic, self.name, queue_id)
+        target = queue_named(topic, self.name, queue_id)
+        self._topics.check_queue(topic, queue_id)
+        if SPECIAL.isdisjoint(properties):
+            position, offset = self.store.put_message(topic, queue_id, body, properties, origin)
+            return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
-        self._topics.check_queue(topic, queue_id)
         if level > 0:
             if level != wanted:
                 properties[names.PROPERTY_DELAY_TIME_LEVEL] = str(level)

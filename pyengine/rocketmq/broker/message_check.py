@@ -10,6 +10,10 @@ from pyengine.rocketmq.remoting.mq_client_api import MESSAGE_ILLEGAL, NO_PERMISS
 TIMER_PROPERTIES = ("TIMER_DELIVER_MS", "TIMER_DELAY_SEC", "TIMER_DELAY_MS")
 PROPERTY_TIMER_OUT_MS = "TIMER_OUT_MS"  # of a message whose timer has run
 PROPERTY_INNER_NUM = "INNER_NUM"
+# A message with none of them is stored as it is, in the queue that it is sent to.
+SPECIAL = frozenset(
+    (names.PROPERTY_DELAY_TIME_LEVEL, names.PROPERTY_TRANSACTION_PREPARED, PROPERTY_INNER_NUM, *TIMER_PROPERTIES)
+)
 
 
 def check_sent_topic(topic: str) -> None:
@@ -31,6 +35,10 @@ def check_sent_message(
     max_message_size: bytes of a body. remote: from a client on the network; for one of this process the rest is as with
     ``rejectTransactionMessage=true, timerWheelEnable=false``.
     """
+    if SPECIAL.isdisjoint(properties):
+        if body is not None and len(body) > max_message_size:
+            raise _illegal(max_message_size)
+        return
     level = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
     if is_half(properties, reconsume_times) and not remote:
         raise MQBrokerError(NO_PERMISSION, "the broker[127.0.0.1] sending transaction message is forbidden")
@@ -50,6 +58,8 @@ def check_sent_message(
 
 def is_half(properties: dict[str, str], reconsume_times: int) -> bool:
     """Whether a message is the first half of a transaction."""
+    if names.PROPERTY_TRANSACTION_PREPARED not in properties:
+        return False
     level = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
     prepared = properties.get(names.PROPERTY_TRANSACTION_PREPARED, "").lower() == "true"
     return prepared and not (reconsume_times > 0 and level > 0)

@@ -110,17 +110,20 @@ class MessageStore:
         body: bytes | None,
         properties: dict[str, str],
         origin: Origin,
+        now: int | None = None,
     ) -> tuple[int, int]:
-        """Store a message. Returns its position in the log and its offset in the queue.
+        """Store a message. Returns its position in the log and its offset in the queue. now: the time, if it is known.
 
         Raises InvalidMessageError for one that has
         no stored form, MQBrokerError, code 14, where the log cannot be written.
         """
-        self._dispatch_rest()
+        if self._dispatched < self.log.end:
+            self._dispatch_rest()
         queue = self.consume_queues.get((topic, queue_id))
         if queue is None:
             queue = self.consume_queues[topic, queue_id] = ConsumeQueue()
-        now = self._clock.now()
+        if now is None:
+            now = self._clock.now()
         position, offset = self.log.end, queue.max_offset
         frame = record.encode_message(
             topic, body, properties, position, queue_id, offset, origin.born, now, born_host=origin.born_host,
@@ -129,15 +132,47 @@ class MessageStore:
             prepared_transaction_offset=origin.prepared_transaction_offset,
         )  # fmt: skip
         # Behind the frame, which refuses tags that are no text.
-        code = self._code(topic, queue_id, now, tags_code(properties.get(names.PROPERTY_TAGS)))
+        tags = properties.get(names.PROPERTY_TAGS)
+        code = 0 if tags is None and topic != SCHEDULE_TOPIC else self._code(topic, queue_id, now, tags_code(tags))
         self._append(frame)
         queue.append(position, record.stored_size(frame), code, now)
         if origin.delivers is not None:
             self._take_for_delivered(*origin.delivers)
         self._dispatched = self.log.end
-        self._sync_later()
+        if self._flush_worker is not None:
+            self._sync_later()
         self._arriving(topic, queue_id, code, properties)
         return position, offset
+
+    def put_messages(
+        self,
+        topic: str,
+        queue_id: int,
+        bodies: list[bytes | None],
+        properties: list[dict[str, str]],
+        flags: list[int],
+        origin: Origin,
+    ) -> tuple[list[int], int]:
+        """Store several messages of one queue, which is not that of a delay level: as put_message does one after the
+        other. Returns their positions, and the offset of the first.
+        """
+        self._dispatch_rest()
+        queue = self.consume_queues.get((topic, queue_id))
+        if queue is None:
+            queue = self.consume_queues[topic, queue_id] = ConsumeQueue()
+        now, first = self._clock.now(), queue.max_offset
+        positions, frames, codes = record.encode_messages(
+            topic, bodies, properties, flags, self.log.end, queue_id, first, origin.born, now,
+            born_host=origin.born_host, store_host=self._store_host, sys_flag=origin.sys_flag | self._host_flag,
+        )  # fmt: skip
+        for position, frame, code in zip(positions, frames, codes, strict=True):
+            self._append(frame)
+            queue.append(position, len(frame) - record.HEADER_SIZE, code, now)
+            self._dispatched = self.log.end
+        self._sync_later()
+        for code, each in zip(codes, properties, strict=True):
+            self._arriving(topic, queue_id, code, each)
+        return positions, first
 
     def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
         """Forget a queue's messages below an offset, for good. Returns how many.

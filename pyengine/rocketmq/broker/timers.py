@@ -10,7 +10,7 @@ from pyengine._engine.java.numbers import parsed_long
 from pyengine.clock import Clock, Timer
 from pyengine.errors import MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.message_check import PROPERTY_TIMER_OUT_MS
+from pyengine.rocketmq.broker.message_check import PROPERTY_TIMER_OUT_MS, TIMER_PROPERTIES
 from pyengine.rocketmq.broker.message_store import MessageStore, Origin
 from pyengine.rocketmq.broker.outstanding import Outstanding
 from pyengine.rocketmq.message import MessageExt
@@ -26,6 +26,8 @@ PRECISION = 1000  # ms (timerPrecisionMs)
 MAX_DELAY = 3 * 24 * 3600 * 1000  # ms (timerMaxDelaySec)
 AGAIN = 10_000  # ms after a message could not be stored
 
+TIMERS = frozenset(TIMER_PROPERTIES)
+
 Deliver = Callable[[MessageExt], None]
 
 
@@ -34,13 +36,13 @@ def deliver_at(properties: Mapping[str, str], now: int) -> int | None:
 
     Raises MQBrokerError, code 13, for what is no number and for a delay of more than three days.
     """
+    if TIMERS.isdisjoint(properties) or PROPERTY_TIMER_OUT_MS in properties:
+        return None
     illegal = MQBrokerError(
         MESSAGE_ILLEGAL,
         f"timer message illegal, the delay time should not be bigger than the max delay {MAX_DELAY}ms; or if set del "
         "msg, the delay time should be bigger than the current time",
     )
-    if PROPERTY_TIMER_OUT_MS in properties:
-        return None
     for name, unit in (("TIMER_DELAY_SEC", 1000), ("TIMER_DELAY_MS", 1), ("TIMER_DELIVER_MS", 0)):
         text = properties.get(name)
         if text is not None:

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 from pyengine.clock import Clock, ManualClock, SystemClock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.consumer.parameters import default_consume_timestamp
-from pyengine.rocketmq.remoting.channel import local_address
 from pyengine.rocketmq.remoting.cluster import name_servers, shared_cluster
 from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, plain_text
 from pyengine.rocketmq.remoting.tls import tls_of
+from pyengine.rocketmq.remoting.transport import local_address
 
 
 class Connecting(Protocol):

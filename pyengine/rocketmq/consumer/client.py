@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from pyengine._engine.rocketmq.client.pull_gate import PullRequest
 from pyengine._engine.rocketmq.client.rebalance import RebalanceTimer
-from pyengine.clock import Action, Clock, ManualClock, Timer, Worker
+from pyengine.clock import Action, Clock, Timer, Worker
 from pyengine.errors import IllegalStateError
 from pyengine.processes import forget_at_fork
 from pyengine.rocketmq.message import MessageExt
@@ -39,7 +39,7 @@ def write_log(lines: Iterable[tuple[str, str]]) -> None:
 
 def settle(clock: Clock) -> None:
     """Under a manual clock, do what was asked of threads."""
-    if isinstance(clock, ManualClock):
+    if clock.settles:
         clock.settle()
 
 

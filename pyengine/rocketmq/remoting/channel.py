@@ -3,52 +3,25 @@
 from __future__ import annotations
 
 import logging
-import socket
-import ssl
-import struct
-import sys
 import threading
 from collections.abc import Callable
 from itertools import count
 
 from pyengine._engine.wire.remoting import ONE_WAY, RESPONSE, RemotingCommand, RemotingReader, write_command
 from pyengine.clock import Action, Clock, Timer, Worker
-from pyengine.errors import ConfigurationError, IllegalStateError, ProtocolError, RemotingError, RemotingTimeoutError
+from pyengine.errors import IllegalStateError, ProtocolError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq.remoting.acl import SessionCredentials
-from pyengine.rocketmq.remoting.tls import TlsLayer
+from pyengine.rocketmq.remoting.transport import Connect, Promise, SocketTransport
 
 log = logging.getLogger("pyengine.rocketmq.remoting")
 
 VERSION = 479  # MQVersion.V5_3_3: what the brokers take this client for
-CONNECT_TIMEOUT = 3000  # ms
-WRITE_TIMEOUT = 10_000  # ms that a peer may take nothing
 FIRST_BACK_OFF = 100  # ms until a failed connection is tried again; doubled each time, up to the last
 LAST_BACK_OFF = 5000
 REQUEST_CODE_NOT_SUPPORTED = 3
 
 Answered = Callable[[RemotingCommand | RemotingError], None]
 Requested = Callable[["Channel", RemotingCommand], RemotingCommand | None]
-
-
-def parse_address(name: str, text: str) -> tuple[str, int]:
-    """``host:port`` taken apart; IPv6 as ``[::1]:9876``. Raises ConfigurationError, which names what it is."""
-    host, _, port = text.strip().rpartition(":")
-    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigurationError(name, repr(text), "not an address", "give host:port, several separated by ';'")
-    return host.removeprefix("[").removesuffix("]"), int(port)
-
-
-def local_address(address: str) -> str:
-    """The address that this machine has in the network of ``host:port``; nothing is sent. Raises RemotingError."""
-    host, port = parse_address("address", address)
-    try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.connect(place)
-            found: str = probe.getsockname()[0]
-    except OSError as error:
-        raise RemotingError(address, f"{address} cannot be reached: {error}") from error
-    return found
 
 
 def response(
@@ -71,12 +44,12 @@ class _Waiting:
 
 
 class Channel:
-    """One connection. A thread reads it; whoever sends writes, one at a time.
+    """One connection. Whoever sends writes, one at a time.
 
-    requested: called with each request of the other end; returns the answer, None where there is no such request.
-    later: runs it on another thread, as it may ask the other end for something. closed: called once, when the
-    connection is gone. tls: of the connection, None for a plain one. Raises RemotingError if the other end cannot be
-    reached, or its certificate is not trusted.
+    connect: makes the transport; see :mod:`.transport`. requested: called with each request of the other end; returns
+    the answer, None where there is no such request. later: runs it on another thread, as it may ask the other end for
+    something. closed: called once, when the connection is gone. Raises RemotingError if the other end cannot be
+    reached.
     """
 
     def __init__(
@@ -86,7 +59,7 @@ class Channel:
         requested: Requested,
         later: Callable[[Action], object],
         closed: Callable[[Channel], None],
-        tls: ssl.SSLContext | None = None,
+        connect: Connect = SocketTransport,
     ) -> None:
         self._later = later
         self.address = address
@@ -94,58 +67,64 @@ class Channel:
         self._requested = requested
         self._closed = closed
         self._lock = threading.Lock()
-        self._write_lock = threading.Lock()
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, _Waiting | Promise] = {}
+        self._reader = RemotingReader()
         self._open = True
         try:
-            self._socket = socket.create_connection(parse_address("address", address), CONNECT_TIMEOUT / 1000)
+            self._transport = connect(address, self)
         except OSError as error:
             raise RemotingError(address, f"connect to {address} failed: {error}") from error
-        self._tls = None if tls is None else self._handshake(tls)
-        self._socket.settimeout(None)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        limit = (
-            struct.pack("L", WRITE_TIMEOUT) if sys.platform == "win32" else struct.pack("ll", WRITE_TIMEOUT // 1000, 0)
-        )
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-        threading.Thread(target=self._read, name=f"RemotingClient {address}", daemon=True).start()
-
-    def _handshake(self, context: ssl.SSLContext) -> TlsLayer:
-        """Agree on TLS, within the time for connecting."""
-        try:
-            made = TlsLayer(context, parse_address("address", self.address)[0])
-            self._socket.sendall(made.start())
-            while not made.ready:
-                data = self._socket.recv(65536)
-                if not data:
-                    raise OSError("the other end has closed it, perhaps because it does not speak TLS")
-                self._socket.sendall(made.handshake(data))
-        except (OSError, ValueError) as error:
-            self._socket.close()
-            why = getattr(error, "verify_message", "") or error
-            raise RemotingError(self.address, f"connect to {self.address} failed: TLS: {why}") from error
-        return made
 
     @property
     def is_open(self) -> bool:
         """False once the connection is gone."""
         return self._open
 
+    @property
+    def expects(self) -> bool:
+        """Whether an answer is waited for."""
+        return bool(self._waiting)
+
     def local_address(self) -> str:
         """The address of this end, without a port."""
-        host: str = self._socket.getsockname()[0]
-        return host
+        return self._transport.local_host
 
     def send(self, command: RemotingCommand) -> None:
         """Write a command. Raises RemotingError if the connection is gone, ProtocolError if it cannot be written."""
         frame = write_command(command)
         try:
-            with self._write_lock:
-                self._socket.sendall(frame if self._tls is None else self._tls.wrap(frame))
+            self._transport.write(frame)
         except OSError as error:
             self.close(f"send a request to {self.address} failed: {error}")
             raise RemotingError(self.address, f"send a request to {self.address} failed: {error}") from error
+
+    def ask(self, command: RemotingCommand, timeout: int) -> RemotingCommand:
+        """The answer to a request. Raises RemotingError, RemotingTimeoutError after ``timeout`` ms, and as
+        :meth:`send` does.
+        """
+        promise = Promise()
+        self._expect(command.opaque, promise)
+        try:
+            self.send(command)
+            self._transport.wait(promise, timeout)
+        finally:
+            if promise.value is None:
+                self._take(command.opaque)
+        if promise.value is None:
+            raise self._timeout(timeout)
+        if isinstance(promise.value, RemotingError):
+            raise promise.value
+        return promise.value
+
+    def _expect(self, opaque: int, waiting: _Waiting | Promise) -> None:
+        with self._lock:
+            if not self._open:
+                raise RemotingError(self.address, f"the connection to {self.address} is closed")
+            self._waiting[opaque] = waiting
+
+    def _timeout(self, timeout: int) -> RemotingTimeoutError:
+        problem = f"wait response on the channel <{self.address}> timeout, {timeout}ms"
+        return RemotingTimeoutError(self.address, problem)
 
     def request(self, command: RemotingCommand, timeout: int, answered: Answered) -> None:
         """Write a request; ``answered`` is called once, on another thread: with the answer, or with why there is none.
@@ -153,13 +132,11 @@ class Channel:
         timeout: ms to wait for it. Raises as :meth:`send` does; then ``answered`` is not called.
         """
         waiting = _Waiting(answered)
-        with self._lock:
-            if not self._open:
-                raise RemotingError(self.address, f"the connection to {self.address} is closed")
-            self._waiting[command.opaque] = waiting
+        self._expect(command.opaque, waiting)
         try:
             waiting.timer = self._clock.call_at(self._clock.now() + timeout, lambda: self._expired(command, timeout))
             self.send(command)
+            self._transport.expect()
         except (RemotingError, ProtocolError, IllegalStateError) as error:
             if self._take(command.opaque) is not None:
                 if isinstance(error, IllegalStateError):
@@ -175,48 +152,49 @@ class Channel:
             self._open = False
             left = list(self._waiting.values())
             self._waiting.clear()
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)  # which wakes the thread that reads
-        except OSError as error:
-            log.debug("closing the connection to %s: %s", self.address, error)
-        self._socket.close()
+        self._transport.close()
         self._closed(self)
         failure = RemotingError(self.address, why or f"the connection to {self.address} was closed")
         for waiting in left:
             self._answer(waiting, failure)
 
-    def _take(self, opaque: int) -> _Waiting | None:
+    def _take(self, opaque: int) -> _Waiting | Promise | None:
         with self._lock:
             waiting = self._waiting.pop(opaque, None)
-        if waiting is not None and waiting.timer is not None:
+        if isinstance(waiting, _Waiting) and waiting.timer is not None:
             waiting.timer.cancel()
         return waiting
 
     def _expired(self, command: RemotingCommand, timeout: int) -> None:
         waiting = self._take(command.opaque)
         if waiting is not None:
-            problem = f"wait response on the channel <{self.address}> timeout, {timeout}ms"
-            self._answer(waiting, RemotingTimeoutError(self.address, problem))
+            self._answer(waiting, self._timeout(timeout))
 
-    def _answer(self, waiting: _Waiting, answer: RemotingCommand | RemotingError) -> None:
+    def _answer(self, waiting: _Waiting | Promise, answer: RemotingCommand | RemotingError) -> None:
+        if isinstance(waiting, Promise):
+            waiting.give(answer)
+            return
         try:
             waiting.answered(answer)
         except Exception:
             log.exception("an answer of %s could not be taken", self.address)
 
-    def _read(self) -> None:
-        reader, why = RemotingReader(), f"the connection to {self.address} was closed by the other end"
+    # What the transport tells (transport.Receiver)
+
+    def received(self, data: bytes) -> None:
+        """Take bytes of the other end; what is not the protocol ends the connection."""
+        self._reader.feed(data)
         try:
-            while data := self._socket.recv(65536):
-                reader.feed(data if self._tls is None else self._tls.receive(data))
-                for command in reader:
-                    self._arrived(command)
+            for command in self._reader:
+                self._arrived(command)
         except ProtocolError as error:
             why = f"what {self.address} sends is not the remoting protocol: {error}"
             log.warning("%s", why)
-        except OSError as error:
-            why = f"the connection to {self.address} broke: {error}"
-        self.close(why)
+            self.close(why)
+
+    def lost(self, why: str) -> None:
+        """The connection is gone."""
+        self.close(f"the connection to {self.address} {why}")
 
     def _arrived(self, command: RemotingCommand) -> None:
         if command.is_response:
@@ -247,7 +225,7 @@ class RemotingClient:
 
     requested: function(channel, command) that is called with each request of the other ends; see Channel. connected:
     function(channel) that is called with each new connection before anything else is sent. credentials: signs every
-    request. tls: of every connection.
+    request. connect: makes the transports.
     """
 
     def __init__(
@@ -256,10 +234,10 @@ class RemotingClient:
         requested: Requested,
         connected: Callable[[Channel], None],
         credentials: SessionCredentials | None = None,
-        tls: ssl.SSLContext | None = None,
+        connect: Connect = SocketTransport,
     ) -> None:
-        self._tls = tls
         self._clock = clock
+        self._connect_to = connect
         self._requested = requested
         self._connected = connected
         self._credentials = credentials
@@ -305,7 +283,7 @@ class RemotingClient:
 
     def _connect(self, address: str, back_off: int) -> Channel:
         try:
-            made = Channel(address, self._clock, self._requested, self._process_later, self._gone, self._tls)
+            made = Channel(address, self._clock, self._requested, self._process_later, self._gone, self._connect_to)
         except RemotingError:
             back_off = min(2 * back_off or FIRST_BACK_OFF, LAST_BACK_OFF)
             with self._lock:
@@ -340,7 +318,7 @@ class RemotingClient:
 
     def invoke(self, address: str, command: RemotingCommand, timeout: int) -> RemotingCommand:
         """The answer to a request. Raises RemotingError, RemotingTimeoutError after ``timeout`` ms."""
-        return wait_for_answer(self.channel(address), command, timeout)
+        return self.channel(address).ask(command, timeout)
 
     def invoke_async(self, address: str, command: RemotingCommand, timeout: int, answered: Answered) -> None:
         """Send a request; ``answered`` is called as :meth:`Channel.request` says."""
@@ -360,20 +338,3 @@ class RemotingClient:
             channel.close("the client is closed")
         if self._worker is not None:
             self._worker.close()
-
-
-def wait_for_answer(channel: Channel, command: RemotingCommand, timeout: int) -> RemotingCommand:
-    """Send a request and wait for its answer. Raises RemotingError."""
-    done = threading.Event()
-    answers: list[RemotingCommand | RemotingError] = []
-
-    def answered(answer: RemotingCommand | RemotingError) -> None:
-        answers.append(answer)
-        done.set()
-
-    channel.request(command, timeout, answered)
-    done.wait()
-    (answer,) = answers
-    if isinstance(answer, RemotingError):
-        raise answer
-    return answer

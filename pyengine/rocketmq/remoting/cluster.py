@@ -8,6 +8,7 @@ import ssl
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,7 +24,7 @@ from pyengine._engine.rocketmq.commands.stored_message import (
 )
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import named_arguments
-from pyengine.clock import SystemClock
+from pyengine.clock import Clock, SystemClock
 from pyengine.errors import (
     ConfigurationError,
     IllegalStateError,
@@ -37,7 +38,7 @@ from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
-from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, parse_address, response
+from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, response
 from pyengine.rocketmq.remoting.compression import TYPES, compress
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
@@ -67,6 +68,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
 )
 from pyengine.rocketmq.remoting.stored_message import message_ext, pulled_messages, received
 from pyengine.rocketmq.remoting.tls import check_context
+from pyengine.rocketmq.remoting.transport import Connect, SocketTransport, parse_address
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 log = logging.getLogger("pyengine.rocketmq")
@@ -138,6 +140,8 @@ class Cluster:
     one that did is asked first the next time. client_id: of the client that uses it; the brokers know the members of a
     group by their connections, so that each client has a Cluster of its own. credentials: signs every request.
     ssl_context: the TLS of every connection, see client_ssl_context; None for plain ones.
+    clock: what timeouts and intervals go by, a SystemClock of its own by default. connect: makes the connections, TCP
+    with ssl_context by default; see :mod:`.transport`.
 
     Raises ConfigurationError for addresses that are none. Its calls raise RemotingError where nobody can be reached,
     MQBrokerError where a broker refuses, MQClientError for a topic or a broker that no name server knows. A context
@@ -151,6 +155,8 @@ class Cluster:
         *,
         credentials: SessionCredentials | None = None,
         ssl_context: ssl.SSLContext | None = None,
+        clock: Clock | None = None,
+        connect: Connect | None = None,
     ) -> None:
         self.name_servers = name_servers(namesrv_addr)
         if credentials is not None and not isinstance(credentials, SessionCredentials):
@@ -159,8 +165,11 @@ class Cluster:
         check_context(ssl_context)
         random.shuffle(self.name_servers)
         self.client_id = client_id
-        self.clock = SystemClock("RocketMQ client timer")
-        self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials, ssl_context)
+        self.clock = SystemClock("RocketMQ client timer") if clock is None else clock
+        self._own_clock = clock is None
+        if connect is None:
+            connect = partial(SocketTransport, tls=ssl_context)
+        self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials, connect)
         self._lock = threading.Lock()
         self._events = ClientEvents()
         self._routes: dict[str, _Route] = {}
@@ -181,7 +190,8 @@ class Cluster:
         """End the connections; calls from now on raise RemotingError. Harmless the second time."""
         self.closed = True
         self._remoting.close()
-        self.clock.close()
+        if self._own_clock:
+            self.clock.close()
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(Broker, name):

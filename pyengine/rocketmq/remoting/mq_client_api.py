@@ -54,6 +54,8 @@ CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
 
 def plain_text(name: str, value: object) -> str:
     """A text, which Java's compiler demands. Raises ConfigurationError for anything else."""
+    if type(value) is str:
+        return value
     check(name, value, str)
     return cast(str, value)
 
@@ -91,17 +93,17 @@ def one_topic(messages: Sequence[Message]) -> str:
     """The topic of a batch (MessageBatch.generateFromList). Raises MQClientError for what cannot be one batch."""
     if not messages:
         raise MQClientError("messages must not be empty")
-    first = messages[0]
+    topic, waits = messages[0].topic, messages[0].properties.get("WAIT", "true")
     for each in messages:
-        if each.delay_time_level > 0:
+        if "DELAY" in each.properties and each.delay_time_level > 0:
             raise MQClientError("TimeDelayLevel is not supported for batching")
         if each.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             raise MQClientError("Retry Group is not supported for batching")
-        if each.topic != first.topic:
+        if each.topic != topic:
             raise MQClientError("The topic of the messages in one batch should be the same")
-        if each.properties.get("WAIT", "true") != first.properties.get("WAIT", "true"):
+        if each.properties.get("WAIT", "true") != waits:
             raise MQClientError("The waitStoreMsgOK of the messages in one batch should the same")
-    return first.topic
+    return topic
 
 
 def batch_result(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import ssl
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import count
@@ -20,7 +19,6 @@ from pyengine.rocketmq import message as names
 from pyengine.rocketmq.consumer.client import settle
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message
 from pyengine.rocketmq.remoting.acl import SessionCredentials
-from pyengine.rocketmq.remoting.channel import local_address
 from pyengine.rocketmq.remoting.cluster import Cluster
 from pyengine.rocketmq.remoting.mq_client_api import (
     ClientEvents,
@@ -32,6 +30,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     whole_number,
 )
 from pyengine.rocketmq.remoting.tls import tls_of
+from pyengine.rocketmq.remoting.transport import local_address
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
@@ -41,7 +40,7 @@ log = logging.getLogger("pyengine.rocketmq")
 _producers = count(1)
 
 # Properties of a delay that the open broker stores and does not look at: that of the cloud's own producers.
-NOT_HONOURED = ("__STARTDELIVERTIME",)
+NOT_HONOURED = frozenset(("__STARTDELIVERTIME",))
 
 
 @named_arguments
@@ -92,7 +91,6 @@ class Producer(Declared):
             self._own.register_client(f"{address}@{os.getpid()}#{self._prefix}", self._client_events())
             self._own.register_producer(group)
         self._number = count()
-        self._lock = threading.Lock()
         self._warned_of: set[str] = set()
         belong(self)
 
@@ -165,10 +163,12 @@ class Producer(Declared):
             message = Message(message, body, tags=tags, keys=keys, properties=properties)
             if delay_time_level:
                 message.delay_time_level = delay_time_level
-        elif any(given is not None for given in (body, tags, keys, properties)) or delay_time_level:
+        elif body is not None or tags is not None or keys is not None or properties is not None or delay_time_level:
             raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
         self._prepare(message)
-        result = self.broker.send_message(self.group, message, self._chosen(message, queue, selector, arg))
+        if queue is not None or selector is not None:
+            queue = self._chosen(message, queue, selector, arg)
+        result = self.broker.send_message(self.group, message, queue)
         settle(self.broker.clock)
         return result
 
@@ -226,7 +226,8 @@ class Producer(Declared):
         for message in listed:
             self._prepare(message)
         topic = one_topic(listed)
-        check_message(topic, b"".join(bytes(each.body or b"") for each in listed), self.max_message_size)
+        if sum(len(each.body or b"") for each in listed) > self.max_message_size:
+            check_message(topic, b"".join(bytes(each.body or b"") for each in listed), self.max_message_size)
         result = self.broker.send_batch(self.group, listed, queue)
         settle(self.broker.clock)
         return result
@@ -236,14 +237,19 @@ class Producer(Declared):
         if not isinstance(message, Message):
             raise ConfigurationError("message", repr(message), "a Message or a topic is needed")
         message.check()
-        for name in NOT_HONOURED:
-            if name in message.properties and name not in self._warned_of:
-                self._warned_of.add(name)
-                log.warning("group: %s: %s asks for a delivery at a time; it is delivered at once", self.group, name)
+        properties = message.properties
+        if not NOT_HONOURED.isdisjoint(properties):
+            self._warn(properties)
         check_message(message.topic, message.body, self.max_message_size)
-        with self._lock:
-            unique = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}{next(self._number) & 0xFFFF:04X}"
-        message.properties.setdefault(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, unique)
+        if names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
+            now, number = self.broker.clock.now(), next(self._number)
+            unique = f"{self._prefix}{now & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}"
+            properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique
+
+    def _warn(self, properties: Mapping[str, str]) -> None:
+        for name in NOT_HONOURED.intersection(properties) - self._warned_of:
+            self._warned_of.add(name)
+            log.warning("group: %s: %s asks for a delivery at a time; it is delivered at once", self.group, name)
 
     def _chosen(
         self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, arg: Any

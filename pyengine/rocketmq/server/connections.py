@@ -43,12 +43,12 @@ IDLE_TIMEOUT = 120  # seconds without a byte after which a connection is closed 
 HANDSHAKE_TIMEOUT = 10  # seconds that a client may take to agree on TLS
 MAX_CONNECTIONS = 10_000
 MAX_UNSENT = 64 * 1024 * 1024  # bytes that a connection may have waiting for its reader
+MAX_HELD = 512 * 1024 * 1024  # bytes that all connections may have waiting for readers, or for the rest of a frame
 RECEIVED_AT_ONCE = 256 * 1024
 BACKLOG = 1024
 TICK = 1.0  # seconds between looks at idle connections
 
 TlsMode = Literal["permissive", "enforcing"]
-
 Action = Callable[[], None]
 Answered = Callable[[RemotingCommand | RemotingError], None]
 
@@ -85,79 +85,52 @@ class Service(Protocol):
         """The connection is gone."""
 
 
-class Connection:
-    """A client's connection. Every method is safe from any thread.
+class Transport(Protocol):
+    """What carries a connection's bytes. Every method is safe from any thread.
 
     remote_address: ``ip:port`` of the client. local_host: the address of this end that the client has connected to.
-    tls: its TLS, None for a plain one; is_new: nothing has come yet that says which.
     """
 
-    def __init__(self, server: RemotingServer, accepted: socket.socket, service: Service) -> None:
-        self.socket = accepted
+    remote_address: str
+    local_host: str
+
+    def write(self, frame: bytes) -> None:
+        """Send bytes: now as much as the client takes, the rest when it takes more. Nothing once it is gone."""
+
+    def drop_later(self, why: str) -> None:
+        """End the connection, soon; :meth:`Connection.lost` follows."""
+
+
+class Connection:
+    """A client's connection. Every method is safe from any thread, but those that the transport calls.
+
+    remote_address, local_host: see Transport. clock: of the time that the client has for an answer.
+    """
+
+    def __init__(
+        self, transport: Transport, service: Service, clock: Clock, max_frame_size: int = MAX_FRAME_SIZE
+    ) -> None:
         self.service = service
-        self.remote_address = address_text(accepted.getpeername())
-        self.local_host: str = accepted.getsockname()[0]
-        self.reader = RemotingReader(server.max_frame_size)
-        self.accepted = self.last_read = time.monotonic()
-        self.tls: TlsLayer | None = None
-        self.is_new = True
+        self.remote_address = transport.remote_address
+        self.local_host = transport.local_host
         self.is_open = True
-        self._server = server
+        self._transport = transport
+        self._clock = clock
+        self._reader = RemotingReader(max_frame_size)
         self._lock = threading.Lock()
-        self._unsent: deque[memoryview] = deque()
-        self._unsent_bytes = 0
         self._opaque = count(1)
         self._waiting: dict[int, tuple[Answered, Timer]] = {}
 
+    @property
+    def unread(self) -> int:
+        """Bytes of a frame whose rest has not come."""
+        return self._reader.waiting
+
     def send(self, command: RemotingCommand) -> None:
-        """Write a command: now as much as the client takes, the rest when it takes more. Nothing once it is gone."""
-        self._send(write_command(command), plain=False)
-
-    def send_handshake(self, data: bytes) -> None:
-        """Write what TLS itself says."""
-        if data:
-            self._send(data, plain=True)
-
-    def _send(self, frame: bytes, *, plain: bool) -> None:
-        with self._lock:
-            if not self.is_open:
-                return
-            if self.tls is not None and not plain:
-                frame = self.tls.wrap(frame)
-            sent = 0
-            if not self._unsent:
-                try:
-                    sent = self.socket.send(frame)
-                except BlockingIOError:
-                    pass
-                except OSError as error:
-                    self._server.drop_later(self, f"broke: {error}")
-                    return
-                if sent == len(frame):
-                    return
-            self._unsent.append(memoryview(frame)[sent:])
-            self._unsent_bytes += len(frame) - sent
-            too_much = self._unsent_bytes > MAX_UNSENT
-        if too_much:
-            self._server.drop_later(self, f"reads too slowly: {MAX_UNSENT} bytes wait for it")
-        else:
-            self._server.write_later(self)
-
-    def flush(self) -> bool:
-        """Write what waits; True when nothing does any more. OSError where the connection broke."""
-        with self._lock:
-            while self._unsent:
-                piece = self._unsent[0]
-                try:
-                    sent = self.socket.send(piece)
-                except BlockingIOError:
-                    return False
-                self._unsent_bytes -= sent
-                if sent < len(piece):
-                    self._unsent[0] = piece[sent:]
-                    return False
-                self._unsent.popleft()
-            return True
+        """Write a command. Nothing once the connection is gone."""
+        frame = write_command(command)
+        if self.is_open:
+            self._transport.write(frame)
 
     def request(
         self,
@@ -175,7 +148,7 @@ class Connection:
             ext_fields=fields, body=body,
         )  # fmt: skip
         if answered is not None:
-            clock = self._server.clock
+            clock = self._clock
             timer = clock.call_at(clock.now() + timeout, lambda: self._expired(command.opaque, timeout))
             with self._lock:
                 if self.is_open:
@@ -187,7 +160,7 @@ class Connection:
                 return
         self.send(command)
 
-    def answered(self, command: RemotingCommand) -> None:
+    def _answered(self, command: RemotingCommand) -> None:
         """An answer of the client has arrived."""
         with self._lock:
             found = self._waiting.pop(command.opaque, None)
@@ -205,19 +178,158 @@ class Connection:
             found[0](RemotingTimeoutError(self.remote_address, problem))
 
     def close(self) -> None:
-        """End it, soon, on the server's thread."""
-        self._server.drop_later(self, "is closed")
+        """End it, soon."""
+        self._transport.drop_later("is closed")
 
-    def mark_closed(self) -> list[Answered]:
-        """Take nothing more; who waits for an answer of the client."""
+    # What the transport calls, one call at a time
+
+    def received(self, data: bytes) -> None:
+        """Process what the client has sent. Bytes that are not the protocol end the connection."""
+        self._reader.feed(data)
+        try:
+            for command in self._reader:
+                if command.is_response:
+                    self._answered(command)
+                else:
+                    self._process(command)
+                if not self.is_open:
+                    return
+        except ProtocolError as error:
+            log.warning("what %s sends is not the remoting protocol: %s", self.remote_address, error)
+            self._transport.drop_later("does not speak the protocol")
+
+    def _process(self, request: RemotingCommand) -> None:
+        found: RemotingCommand | None
+        try:
+            found = self.service.requested(self, request)
+        except PyengineError as error:
+            found = refusal(request, error)
+        except Exception as error:
+            log.exception("process request exception, %s, %r", self.remote_address, request)
+            found = answer(request, SYSTEM_ERROR, f"{type(error).__name__}: {error}")
+        if found is not None:
+            reply(self, request, found)
+
+    def lost(self, why: str) -> None:
+        """The connection is gone: requests to the client fail, and the service learns of it."""
         with self._lock:
             self.is_open = False
             left = list(self._waiting.values())
             self._waiting.clear()
-            self._unsent.clear()
-        for _, timer in left:
+        log.info("closeChannel: the channel[%s] %s", self.remote_address, why)
+        try:
+            self.service.closed(self)
+        except PyengineError as error:
+            log.info("channel[%s]: %s", self.remote_address, error)
+        for answered, timer in left:
             timer.cancel()
-        return [answered for answered, _ in left]
+            answered(RemotingError(self.remote_address, f"the channel[{self.remote_address}] {why}"))
+
+
+class _SocketTransport:
+    """An accepted socket. accepted, last_read: when it was, and when the last byte came, seconds of the monotonic
+    clock. tls: its TLS, None for a plain one; is_new: nothing has come yet that says which.
+    """
+
+    def __init__(self, server: RemotingServer, accepted: socket.socket) -> None:
+        self.socket = accepted
+        self.remote_address = address_text(accepted.getpeername())
+        self.local_host: str = accepted.getsockname()[0]
+        self.accepted = self.last_read = time.monotonic()
+        self.tls: TlsLayer | None = None
+        self.is_new = True
+        self.is_open = True
+        self._server = server
+        self._lock = threading.Lock()
+        self._unsent: deque[memoryview] = deque()
+        self._unsent_bytes = 0
+        self._unread_bytes = 0
+
+    @property
+    def held(self) -> int:
+        """Bytes that wait for the client to read, or to send the rest of a frame."""
+        return self._unsent_bytes + self._unread_bytes
+
+    def unread(self, size: int) -> None:
+        """So many bytes of an incomplete frame wait now."""
+        if size != self._unread_bytes:
+            self._server.hold(size - self._unread_bytes)
+            self._unread_bytes = size
+
+    def write(self, frame: bytes) -> None:
+        self._write(frame, plain=False)
+
+    def decrypted(self, data: bytes, context: ssl.SSLContext, *, enforced: bool) -> bytes:
+        """What a client says, by TLS or not, as its first byte decides. Raises ssl.SSLError."""
+        if self.is_new:
+            self.is_new = False
+            if data[0] == HANDSHAKE:
+                self.tls = TlsLayer(context)
+            elif enforced:
+                raise ssl.SSLError("a plain connection, and TLS is enforced")
+        if self.tls is None:
+            return data
+        if self.tls.ready:
+            return self.tls.receive(data)
+        answered = self.tls.handshake(data)
+        if answered:
+            self._write(answered, plain=True)
+        return self.tls.receive(b"") if self.tls.ready else b""
+
+    def _write(self, frame: bytes, *, plain: bool) -> None:
+        with self._lock:
+            if not self.is_open:
+                return
+            if self.tls is not None and not plain:
+                frame = self.tls.wrap(frame)
+            sent = 0
+            if not self._unsent:
+                try:
+                    sent = self.socket.send(frame)
+                except BlockingIOError:
+                    pass
+                except OSError as error:
+                    self.drop_later(f"broke: {error}")
+                    return
+                if sent == len(frame):
+                    return
+            self._unsent.append(memoryview(frame)[sent:])
+            self._unsent_bytes += len(frame) - sent
+            self._server.hold(len(frame) - sent)
+            too_much = self._unsent_bytes > MAX_UNSENT
+        if too_much:
+            self.drop_later(f"reads too slowly: {MAX_UNSENT} bytes wait for it")
+        else:
+            self._server.write_later(self)
+
+    def flush(self) -> bool:
+        """Write what waits; True when nothing does any more. OSError where the connection broke."""
+        with self._lock:
+            while self._unsent:
+                piece = self._unsent[0]
+                try:
+                    sent = self.socket.send(piece)
+                except BlockingIOError:
+                    return False
+                self._unsent_bytes -= sent
+                self._server.hold(-sent)
+                if sent < len(piece):
+                    self._unsent[0] = piece[sent:]
+                    return False
+                self._unsent.popleft()
+            return True
+
+    def drop_later(self, why: str) -> None:
+        self._server.drop_later(self, why)
+
+    def close(self) -> None:
+        """Take nothing more."""
+        with self._lock:
+            self.is_open = False
+            self._server.hold(-self.held)
+            self._unsent.clear()
+            self._unsent_bytes = self._unread_bytes = 0
+        self.socket.close()
 
 
 class RemotingServer:
@@ -248,9 +360,11 @@ class RemotingServer:
         self._max_connections = max_connections
         self._idle_timeout = idle_timeout
         self._selector = selectors.DefaultSelector()
-        self._connections: set[Connection] = set()
+        self._connections: dict[_SocketTransport, Connection] = {}
         self._listeners: list[socket.socket] = []
         self._asked: deque[Action] = deque()
+        self._held = 0
+        self._held_lock = threading.Lock()
         self._stopped = False
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
@@ -293,8 +407,8 @@ class RemotingServer:
     def close(self) -> None:
         """Close everything; harmless the second time."""
         self._stopped = True
-        for connection in list(self._connections):
-            self._drop(connection, "the server stops")
+        for transport in list(self._connections):
+            self._drop(transport, "the server stops")
         for listener in self._listeners:
             listener.close()
         self._selector.close()
@@ -306,13 +420,26 @@ class RemotingServer:
         self._asked.append(action)
         self._wake()
 
-    def write_later(self, connection: Connection) -> None:
-        """What waits is written when the client takes it."""
-        self.call(lambda: self._want_write(connection))
+    def hold(self, size: int) -> None:
+        """So many bytes more wait, or fewer. Beyond MAX_HELD the connection for which most wait ends."""
+        with self._held_lock:
+            self._held += size
+            too_much = size > 0 and self._held > MAX_HELD
+        if too_much:
+            self.call(self._drop_greatest)
 
-    def drop_later(self, connection: Connection, why: str) -> None:
+    def _drop_greatest(self) -> None:
+        if self._held > MAX_HELD:
+            greatest = max(self._connections, key=lambda each: each.held)
+            self._drop(greatest, f"has {greatest.held} of the {self._held} bytes that wait")
+
+    def write_later(self, transport: _SocketTransport) -> None:
+        """What waits is written when the client takes it."""
+        self.call(lambda: self._want_write(transport))
+
+    def drop_later(self, transport: _SocketTransport, why: str) -> None:
         """End a connection."""
-        self.call(lambda: self._drop(connection, why))
+        self.call(lambda: self._drop(transport, why))
 
     def _wake(self) -> None:
         try:
@@ -330,7 +457,7 @@ class RemotingServer:
                         return
                 except BlockingIOError:
                     return
-        if isinstance(key.data, Connection):
+        if isinstance(key.data, _SocketTransport):
             if not key.data.is_open:
                 return
             if events & selectors.EVENT_WRITE:
@@ -356,114 +483,69 @@ class RemotingServer:
                 return
             accepted.setblocking(False)
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(self, accepted, service)
+            transport = _SocketTransport(self, accepted)
         except OSError as error:
             log.info("a client went while it was accepted: %s", error)
             accepted.close()
             return
-        self._connections.add(connection)
-        self._selector.register(accepted, selectors.EVENT_READ, connection)
-        log.debug("NETTY SERVER PIPELINE: channelActive, the channel[%s]", connection.remote_address)
+        self._connections[transport] = Connection(transport, service, self.clock, self.max_frame_size)
+        self._selector.register(accepted, selectors.EVENT_READ, transport)
+        log.debug("NETTY SERVER PIPELINE: channelActive, the channel[%s]", transport.remote_address)
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, transport: _SocketTransport) -> None:
         try:
-            data = connection.socket.recv(RECEIVED_AT_ONCE)
+            data = transport.socket.recv(RECEIVED_AT_ONCE)
         except BlockingIOError:
             return
         except OSError as error:
-            self._drop(connection, f"broke: {error}")
+            self._drop(transport, f"broke: {error}")
             return
         if not data:
-            self._drop(connection, "was closed by the client")
+            self._drop(transport, "was closed by the client")
             return
-        connection.last_read = time.monotonic()
+        transport.last_read = time.monotonic()
         if self._ssl_context is not None:
             try:
-                data = self._decrypted(connection, data, self._ssl_context)
+                data = transport.decrypted(data, self._ssl_context, enforced=self._tls_enforced)
             except ssl.SSLError as error:
-                log.warning("TLS with %s failed: %s", connection.remote_address, error)
-                self._drop(connection, "does not agree on TLS")
+                log.warning("TLS with %s failed: %s", transport.remote_address, error)
+                self._drop(transport, "does not agree on TLS")
                 return
-            if not connection.is_open:
+            if not data:
                 return
-        connection.reader.feed(data)
+        connection = self._connections[transport]
+        connection.received(data)
+        if transport.is_open:
+            transport.unread(connection.unread)
+
+    def _want_write(self, transport: _SocketTransport) -> None:
+        if transport.is_open:
+            self._selector.modify(transport.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, transport)
+
+    def _write(self, transport: _SocketTransport) -> None:
         try:
-            for command in connection.reader:
-                if command.is_response:
-                    connection.answered(command)
-                else:
-                    self._process(connection, command)
-                if not connection.is_open:
-                    return
-        except ProtocolError as error:
-            log.warning("what %s sends is not the remoting protocol: %s", connection.remote_address, error)
-            self._drop(connection, "does not speak the protocol")
-
-    def _decrypted(self, connection: Connection, data: bytes, context: ssl.SSLContext) -> bytes:
-        """What a client says, by TLS or not, as its first byte decides. Raises ssl.SSLError."""
-        if connection.is_new:
-            connection.is_new = False
-            if data[0] == HANDSHAKE:
-                connection.tls = TlsLayer(context)
-            elif self._tls_enforced:
-                log.warning("a plain connection of %s is closed: TLS is enforced", connection.remote_address)
-                self._drop(connection, "does not speak TLS")
-                return b""
-        if connection.tls is None:
-            return data
-        if connection.tls.ready:
-            return connection.tls.receive(data)
-        connection.send_handshake(connection.tls.handshake(data))
-        return connection.tls.receive(b"") if connection.tls.ready else b""
-
-    def _process(self, connection: Connection, request: RemotingCommand) -> None:
-        found: RemotingCommand | None
-        try:
-            found = connection.service.requested(connection, request)
-        except PyengineError as error:
-            found = refusal(request, error)
-        except Exception as error:
-            log.exception("process request exception, %s, %r", connection.remote_address, request)
-            found = answer(request, SYSTEM_ERROR, f"{type(error).__name__}: {error}")
-        if found is not None:
-            reply(connection, request, found)
-
-    def _want_write(self, connection: Connection) -> None:
-        if connection.is_open:
-            self._selector.modify(connection.socket, selectors.EVENT_READ | selectors.EVENT_WRITE, connection)
-
-    def _write(self, connection: Connection) -> None:
-        try:
-            done = connection.flush()
+            done = transport.flush()
         except OSError as error:
-            self._drop(connection, f"broke: {error}")
+            self._drop(transport, f"broke: {error}")
             return
         if done:
-            self._selector.modify(connection.socket, selectors.EVENT_READ, connection)
+            self._selector.modify(transport.socket, selectors.EVENT_READ, transport)
 
-    def _drop(self, connection: Connection, why: str) -> None:
-        if not connection.is_open:
-            return
-        left = connection.mark_closed()
-        self._connections.discard(connection)
-        self._selector.unregister(connection.socket)
-        connection.socket.close()
-        log.info("closeChannel: the channel[%s] %s", connection.remote_address, why)
-        try:
-            connection.service.closed(connection)
-        except PyengineError as error:
-            log.info("channel[%s]: %s", connection.remote_address, error)
-        for answered in left:
-            answered(RemotingError(connection.remote_address, f"the channel[{connection.remote_address}] {why}"))
+    def _drop(self, transport: _SocketTransport, why: str) -> None:
+        connection = self._connections.pop(transport, None)
+        if connection is not None:
+            self._selector.unregister(transport.socket)
+            transport.close()
+            connection.lost(why)
 
     def _drop_idle(self) -> None:
         oldest = time.monotonic() - self._idle_timeout
-        for connection in [each for each in self._connections if each.last_read < oldest]:
-            self._drop(connection, f"was idle for {self._idle_timeout} s")
+        for transport in [each for each in self._connections if each.last_read < oldest]:
+            self._drop(transport, f"was idle for {self._idle_timeout} s")
         late = time.monotonic() - HANDSHAKE_TIMEOUT
         slow = [each for each in self._connections if each.tls and not each.tls.ready and each.accepted < late]
-        for connection in slow:
-            self._drop(connection, f"did not agree on TLS within {HANDSHAKE_TIMEOUT} s")
+        for transport in slow:
+            self._drop(transport, f"did not agree on TLS within {HANDSHAKE_TIMEOUT} s")
 
 
 def reply(connection: Connection, request: RemotingCommand, found: RemotingCommand) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, InvalidSourceError
 from pyengine.rocketmq.remoting.acl import SessionCredentials
-from pyengine.rocketmq.remoting.channel import parse_address
+from pyengine.rocketmq.remoting.transport import parse_address
 from pyengine.rocketmq.server.broker_requests import MOST_NEW_QUEUES, BrokerRequests
 from pyengine.rocketmq.server.connections import RemotingServer, TlsMode, address_text, listening_socket
 from pyengine.rocketmq.server.name_server import NameServer

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from pyengine._engine.rocketmq.client import allocation as core
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue as MessageQueue
+from pyengine._engine.rocketmq.commands.message_queue import queue_named as queue_named
 from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import AllocationError, did_you_mean
 from pyengine.visible import logger

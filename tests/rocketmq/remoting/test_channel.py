@@ -17,7 +17,8 @@ from pyengine._engine.wire.remoting import RESPONSE, RemotingCommand, RemotingRe
 from pyengine.clock import ManualClock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq import ConsumeConcurrentlyStatus
-from pyengine.rocketmq.remoting.channel import RemotingClient, Requested, parse_address
+from pyengine.rocketmq.remoting.channel import RemotingClient, Requested
+from pyengine.rocketmq.remoting.transport import parse_address
 
 Answer = Callable[[socket.socket, RemotingCommand], None]
 

@@ -16,8 +16,8 @@ import pytest
 from pyengine import rocketmq
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, RemotingError
-from pyengine.rocketmq.remoting.channel import parse_address
 from pyengine.rocketmq.remoting.tls import server_ssl_context
+from pyengine.rocketmq.remoting.transport import parse_address
 from pyengine.rocketmq.server import connections
 
 CERTIFICATES = Path(__file__).parents[1] / "tls"
