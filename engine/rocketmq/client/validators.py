@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 from pyengine.errors import MQClientError
 
@@ -62,7 +61,6 @@ def length(name: str) -> int:
     return len(name.encode("utf-16-le", "surrogatepass")) // 2
 
 
-@lru_cache(maxsize=4096)
 def is_name(name: str) -> bool:
     """Nothing but letters and digits of ASCII and a few signs."""
     return NAME.fullmatch(name) is not None
