@@ -106,3 +106,29 @@ def test_a_step_costs_as_much_beside_many_others(
         for number in range(FEW, MANY):
             other(world, number)
         assert cost(step, world) == few
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["the others are empty", "messages wait in the others"])
+@pytest.mark.parametrize("kind", ["queue", "topic"])
+def test_a_wildcard_consumer_costs_as_much_with_many_destinations(kind: str, held: bool) -> None:
+    world = World()
+    with world.broker, world.connection:
+        session = world.session
+        consumer = session.create_consumer(f"{kind}://orders.>", "wanted")
+        producer = session.create_producer(f"{kind}://orders.0")
+
+        def step(world: World) -> None:
+            producer.send(Message({"wanted": True}))
+            message = consumer.receive_no_wait()
+            assert message is not None
+
+        def fill(first: int, last: int) -> None:
+            for number in range(first, last):
+                other = session.create_producer(f"{kind}://orders.{number}")
+                if held:
+                    other.send(Message({"wanted": False}))
+
+        fill(1, FEW)
+        few = cost(step, world)
+        fill(FEW, MANY)
+        assert cost(step, world) == few

@@ -73,6 +73,7 @@ cdef class Rounds(QueueState):
     cdef int read_on(self) except -1                             # when no persistent message is left here to page in
     cdef void sort(self, int64_t fresh) noexcept                 # the page, with prioritized_messages
     cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
+    cdef bint steady(self) noexcept                             # one more round would change nothing
     cdef bint bypasses(self, int32_t message) noexcept           # when idle: a consumer takes it; others stay
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1
     cdef int dispatch(self, int64_t now, int64_t fresh) except -1

@@ -289,6 +289,17 @@ cdef class Rounds(QueueState):
                 and (self.pending.waiting == 0 or self.pending.waiting < self.page_size
                      and not self.prioritized_messages and self.pending.next_ready() < 0))
 
+    cdef bint steady(self) noexcept:
+        # As long as no consumer's credit changes.
+        if (self.rounds_due or self.echo or self.browsers or self.first_consumer or self.start_at >= 0
+                or self.pending.redelivered or self.pending.lost):
+            return False
+        if self.pending.stored or self.behind:
+            if self.lazy_dispatch or self.page_size < 0 or self.pending.waiting < self.page_size:
+                return False
+        return self.pending.waiting == 0 or (
+            not self.flagged and not self.consumers.unmarked and self.pending.next_ready() < 0)
+
     cdef bint bypasses(self, int32_t message) noexcept:
         cdef Message* it = &self.pending.at[message]
         cdef int32_t key = -1, owner = -1

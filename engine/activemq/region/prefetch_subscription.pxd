@@ -28,6 +28,8 @@ cdef class PrefetchSubscription:
     cdef public object number                 # its id there
     cdef public bint slow
     cdef public int64_t last_acknowledged     # ms
+    cdef public object credit                 # the SharedCredit, if it has several queues or may get them; or None
+    cdef public int64_t given                 # messages that its queues dispatched to it
     cdef readonly dict held
     cdef dict copies
 

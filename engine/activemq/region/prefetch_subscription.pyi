@@ -5,6 +5,7 @@ from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
+from pyengine._engine.activemq.region.shared_credit import SharedCredit
 
 @disjoint_base
 class PrefetchSubscription:
@@ -14,6 +15,8 @@ class PrefetchSubscription:
     queue: Any
     number: int | None
     slow: bool
+    credit: SharedCredit | None
+    given: int
     last_acknowledged: int
     @property
     def held(self) -> dict[str | tuple[str, Any, int], tuple[Any, int]]: ...

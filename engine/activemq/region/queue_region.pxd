@@ -29,5 +29,6 @@ cdef class QueueRegion:
     cdef bint takes(self, Way way, Message message)
     cdef object put(self, RegionQueue queue, Message message, int64_t now)
     cdef bint settles(self, PrefetchSubscription subscription, MessageAck ack) except -1
+    cdef bint settles_alone(self, PrefetchSubscription subscription, MessageAck ack) except -1
     cdef object settle(self, PrefetchSubscription subscription, MessageAck ack, int64_t now)
     cdef object over(self, RegionQueue queue, list dispatches)

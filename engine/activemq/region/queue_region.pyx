@@ -4,8 +4,9 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
-from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubscription
-from pyengine._engine.activemq.commands.message_ack cimport EXPIRED, POISON
+from pyengine._engine.activemq.region.prefetch_subscription cimport Held, PrefetchSubscription
+from pyengine._engine.activemq.region.shared_credit cimport SharedCredit
+from pyengine._engine.activemq.commands.message_ack cimport EXPIRED, INDIVIDUAL, POISON, STANDARD
 from pyengine._engine.activemq.region.region_queue cimport RegionQueue
 
 
@@ -64,19 +65,44 @@ cdef class QueueRegion:
         return self.over(queue, queue.offer(message, now))
 
     cdef bint settles(self, PrefetchSubscription subscription, MessageAck ack) except -1:
-        # It has one queue, where nothing else has a say; no transaction; the messages are held and leave consumed.
+        # One queue, where nothing else has a say; no transaction; the messages are held and leave consumed.
         cdef RegionQueue queue = subscription.queue
         cdef int kind
-        if ack.transaction_id is not None or queue is None or not queue.direct:
+        if ack.transaction_id is not None:
+            return False
+        if queue is None:
+            return subscription.credit is not None and self.settles_alone(subscription, ack)
+        if not queue.direct:
             return False
         kind = ack.kind
         return kind != POISON and kind != EXPIRED and ack.last_message_id in subscription.held
 
+    cdef bint settles_alone(self, PrefetchSubscription subscription, MessageAck ack) except -1:
+        # It has several queues, and this is of one message: of its queue alone.
+        cdef Held held = subscription.held.get(ack.last_message_id)
+        if held is None or subscription.copies or (ack.kind != INDIVIDUAL and ack.kind != STANDARD):
+            return False
+        if ack.kind == STANDARD and (ack.message_count != 1 or ack.last_message_id != (
+                next(iter(subscription.held)) if ack.first_message_id is None else ack.first_message_id)):
+            return False
+        return (<RegionQueue> held.owner.core).direct
+
     cdef object settle(self, PrefetchSubscription subscription, MessageAck ack, int64_t now):
         cdef RegionQueue queue = subscription.queue
-        queue.answered(subscription, subscription.number, ack, now, None)
+        cdef object number = subscription.number
+        cdef SharedCredit credit = None
+        if queue is None:
+            credit = subscription.credit
+            queue = (<Held> subscription.held[ack.last_message_id]).owner.core
+            credit.answered = queue
+            number = credit.part_of(queue).number
+        if queue.parts:
+            queue.share_parts()
+        queue.answered(subscription, number, ack, now, None)
         queue.begin_handing_out()
         queue.run_wakeups(now, -1)
+        if queue.parts:
+            queue.note_parts()
         return self.over(queue, queue.take_out(now) if queue.out_size else None)
 
     cdef object over(self, RegionQueue queue, list dispatches):

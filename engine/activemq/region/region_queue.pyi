@@ -7,6 +7,7 @@ from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.activemq.queue.queue import Queue
 from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
+from pyengine._engine.activemq.region.shared_credit import SharedCredit
 from pyengine._engine.message.message import Message
 
 _Posted: TypeAlias = list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]
@@ -38,6 +39,9 @@ class RegionQueue(Queue):
     def unsubscribe(
         self, consumer: int, *, last_delivered: int | None = None, lost: bool = False, now: int = 0
     ) -> _Posted: ...
+    def spread(self, consumer: int, credit: SharedCredit) -> None: ...
+    def share(self) -> None: ...
+    def note(self) -> None: ...
     def put(self, message: Message, wake: bool = True) -> None: ...
     def run(self, now: int = 0, limit: int = -1) -> _Posted: ...  # type: ignore[override]
     def pull(self, consumer: int, *, quantity: int = 1, timeout: int = 0, now: int = 0) -> _Posted: ...  # type: ignore[override]

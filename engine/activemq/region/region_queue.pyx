@@ -9,6 +9,7 @@ from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport Held, PrefetchSubscription
 from pyengine._engine.activemq.commands.message_ack cimport DELIVERED, INDIVIDUAL, POISON, STANDARD
+from pyengine._engine.activemq.region.shared_credit cimport UNSETTLED, WANTING, WATCHED, Part, SharedCredit
 from pyengine._engine.activemq.queue.queue cimport Queue
 from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT
 from pyengine._engine.activemq.queue.rounds cimport Handout
@@ -35,6 +36,7 @@ cdef class RegionQueue(Queue):
         self.subscriptions = {}
         self.at_slot = []
         self.purged = set()
+        self.parts = []
         self.noted = []
         self.minimum_message_size = SMALLEST_SIZE
         self.max_expire_page_size = 400
@@ -124,12 +126,49 @@ cdef class RegionQueue(Queue):
 
     def unsubscribe(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
         """Remove a consumer (see close); return the dispatches made at once, to the others."""
-        return self.close(consumer, last_delivered=last_delivered, lost=lost, now=now)
+        posted = self.close(consumer, last_delivered=last_delivered, lost=lost, now=now)
+        self.note_parts()
+        return posted
+
+    def spread(self, consumer, SharedCredit credit not None):
+        """A consumer has other queues, or may get them: it holds nothing here yet, and its prefetch is one for all."""
+        self.parts.append(credit.begin(self, consumer, self.slot_of(consumer)))
+
+    def share(self):
+        """Learn what consumers of several queues hold in the others; before a change, and before a round."""
+        self.share_parts()
+
+    def note(self):
+        """Tell consumers of several queues whether this one needs a round when they have room again; after a change."""
+        self.note_parts()
+
+    cdef int share_parts(self) except -1:
+        cdef Part part
+        self.refuse_while_asked()
+        for part in self.parts:
+            part.credit.share(part)
+        return 0
+
+    cdef int note_parts(self) except -1:
+        cdef Part part
+        if not self.parts:
+            return 0
+        for part in self.parts:
+            part.credit.read(part)
+        if not self.steady():
+            for part in self.parts:
+                part.credit.note(part, UNSETTLED)
+        elif self.pending.waiting:
+            for part in self.parts:
+                part.credit.note(part, WANTING if self.consumers.at[part.slot].filled else WATCHED)
+        return 0
 
     cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
                              list recounted, bint known) except -1:
         cdef PrefetchSubscription subscription
         cdef list given_up = []
+        cdef Part part
+        cdef Py_ssize_t place
         if self.purged:
             subscription = self.subscriptions[consumer]
             for held in subscription.held.values():
@@ -138,6 +177,12 @@ cdef class RegionQueue(Queue):
         Queue.remove_consumer(self, consumer, last_delivered, lost, closing, recounted, known)
         for handle in given_up:
             self.purged.discard(handle)
+        for place in range(len(self.parts)):
+            part = self.parts[place]
+            if part.number == consumer:
+                part.credit.end(part)
+                del self.parts[place]
+                break
         self.subscriptions.pop(consumer, None)
         return 0
 
@@ -158,16 +203,23 @@ cdef class RegionQueue(Queue):
     cdef list offer(self, Message message, int64_t now):
         # ``put`` and ``run`` in one.
         self.take_in(message)
+        if self.parts:
+            self.share_parts()
         self.begin_handing_out()
         self.run_wakeups(now, -1)
+        if self.parts:
+            self.note_parts()
         return self.take_out(now)
 
     def offer_all(self, list messages not None, destination, connection_id, int64_t sequence, int64_t now):
         """``received``, ``put`` and ``run`` for one message after the other: the dispatches of all of them.
 
-        None, and nothing is done, if one of them may expire. sequence: broker_sequence of the first.
+        None, and nothing is done, if one of them may expire or a consumer has other queues. sequence: broker_sequence
+        of the first.
         """
         cdef Message message
+        if self.parts:
+            return None
         for message in messages:
             if message.expires():
                 return None
@@ -210,6 +262,7 @@ cdef class RegionQueue(Queue):
             if it.handle < 0:
                 subscription.give(posted, None, None, 0)
                 continue
+            subscription.given += 1
             sent = <Message> self.object_of(it.message)
             if not subscription.browser:
                 subscription.keep(sent._message_id or "", self.owner, it.handle)
@@ -323,7 +376,13 @@ cdef class RegionQueue(Queue):
 
     def _check(self):
         """Assert the invariants of the queue and of its rooms."""
+        cdef Part part
         super()._check()
         for consumer, subscription in self.subscriptions.items():
             assert self.at_slot[self.slot_of(consumer)] is subscription
+        for part in self.parts:
+            assert part.queue is self and part.slot == self.slot_of(part.number)
+            assert part.held == self.consumers.at[part.slot].held.count
+            assert self.steady() or part.places[UNSETTLED]
+            assert not self.pending.waiting or part.places[UNSETTLED] or part.places[WANTING] or part.places[WATCHED]
         assert self.bytes >= 0

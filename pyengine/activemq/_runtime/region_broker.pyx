@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubscription
+from pyengine._engine.activemq.region.shared_credit cimport SharedCredit
 from pyengine._engine.activemq.region.queue_region cimport QueueRegion, Way
 from pyengine.activemq._runtime.now cimport now_of
 from pyengine.activemq._runtime.outbox cimport Outbox
@@ -101,6 +102,7 @@ cdef class RegionBroker:
     cdef int answer(self, MessageAck ack, object failed) except -1:
         cdef QueueRegion region = self.region
         cdef PrefetchSubscription subscription = region.subscriptions.get(ack.consumer_id)
+        cdef SharedCredit credit
         cdef object owner
         # What a consumer says that the broker has removed is ignored (TransportConnection.processMessageAck).
         if subscription is None or subscription.browser:
@@ -110,6 +112,9 @@ cdef class RegionBroker:
                 owner = region.settle(subscription, ack, now_of(self.clock))
                 if owner is not None:
                     owner.heard()
+                credit = subscription.credit
+                if credit is not None and credit.stirs():
+                    subscription.wake(credit.answered.owner)
             else:
                 self._acknowledge_of(subscription, ack)
         except Exception as error:

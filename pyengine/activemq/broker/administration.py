@@ -230,12 +230,18 @@ class Administration:
         """Forget who owns a message group; its next message goes to whoever is asked first."""
         check("group", group, str)
         with self.outbox:
-            self._queue_named(queue).core.remove_group(group)
+            core = self._queue_named(queue).core
+            core.share()
+            core.remove_group(group)
+            core.note()
 
     def remove_message_groups(self, queue: str | Destination) -> None:
         """Forget the owners of all message groups of a queue."""
         with self.outbox:
-            self._queue_named(queue).core.remove_all_groups()
+            core = self._queue_named(queue).core
+            core.share()
+            core.remove_all_groups()
+            core.note()
 
     # How
 

@@ -673,16 +673,18 @@ class Broker(Declared, RegionBroker, Administration):
             return
         if subscription.asked is not None:  # a receive that was cancelled: its time is no end of this one's
             subscription.asked.cancel()
-        before = subscription.handed_out
-        subscription.credit.extend(1)
-        for queue in list(subscription.queues):
-            queue.offer(subscription)
-            if subscription.handed_out != before:
-                return
+        credit, before = subscription.credit, subscription.given
+        if credit is not None:
+            credit.extend(1)
+            for queue in credit.wakes():
+                queue.owner.offer(subscription)
+                if subscription.given != before:
+                    return
 
         def end() -> None:
-            if subscription.info.consumer_id in self._subscriptions and subscription.handed_out == before:
-                subscription.credit.extend(0)
+            if subscription.info.consumer_id in self._subscriptions and subscription.given == before:
+                if subscription.credit is not None:
+                    subscription.credit.extend(0)
                 subscription.dispatch(self.outbox, None, None, 0)
 
         if pull.timeout < 0:

@@ -90,7 +90,6 @@ class QueueDestination:
         self.subscriptions: dict[int, Subscription] = {}
         self.came = 0
         self.dlq = False
-        self._spread: list[Subscription] = []
         self._start: Timer | None = None
         self._pulls: dict[str, Timer] = {}
         self._keys = 0
@@ -126,8 +125,8 @@ class QueueDestination:
         self._tells_delivered = policy is not None and policy.advisory_for_delivery
         self._tells_consumed = policy is not None and policy.advisory_for_consumed
         told = self._tells_delivered or self._tells_consumed
-        # Several-queue subscriptions aside, nothing but the core has a say in what is put and acknowledged here.
-        self._plain = self.core.direct = self._store is None and self.watch is None and not told
+        # Nothing but the core has a say in what is put and acknowledged here.
+        self.core.direct = self._store is None and self.watch is None and not told
 
     @property
     def behind(self) -> int:
@@ -165,10 +164,7 @@ class QueueDestination:
         )
         self.subscriptions[number] = subscription
         subscription.begin(self, number)
-        if subscription.spread:
-            self._spread.append(subscription)
-            self.core.direct = False
-        elif not subscription.browser:
+        if not subscription.spread and not subscription.browser:
             subscription.queue, subscription.number = self.core, number
         self.run()
         if self.watch is not None:
@@ -178,16 +174,13 @@ class QueueDestination:
         """Detach a consumer; what it held goes to the others. The round that this asks for is the caller's to run."""
         number = subscription.end(self)
         subscription.queue = subscription.number = None
-        if subscription in self._spread:
-            self._spread.remove(subscription)
-            self.core.direct = self._plain and not self._spread
         timer = self._pulls.pop(subscription.info.consumer_id, None)
         if timer is not None:
             timer.cancel()
         # Of copies with one id the last is taken to be the one delivered last; each counts in its own queue only.
         found = subscription.latest(last_delivered or "")
         now = self._services.clock.now()
-        self._share()
+        self.core.share()
         known = found[1] if found is not None and found[0] is self else None
         posted = self.core.unsubscribe(number, last_delivered=known, lost=lost, now=now)
         del self.subscriptions[number]
@@ -295,7 +288,9 @@ class QueueDestination:
     def expire_stored(self) -> None:
         """Have what has expired leave as it does when it is paged in."""
         self.load_all()
+        self.core.share()
         self.core.expire_stored(self._services.clock.now())
+        self.core.note()
         self.heard()
 
     def load_all(self) -> None:
@@ -313,15 +308,19 @@ class QueueDestination:
     def take_off(self, handles: Iterable[int]) -> int:
         """Remove messages of the core, also those that consumers hold; return how many."""
         number = 0
+        self.core.share()
         for handle in list(handles):
             self._gone(self.core.take_off_message(handle))
             number += 1
+        self.core.note()
         return number
 
     def pause(self) -> None:
         """Stop handing out."""
         self.paused = True
+        self.core.share()
         self.core.pause()
+        self.core.note()
 
     def resume(self) -> None:
         """Hand out again."""
@@ -334,7 +333,7 @@ class QueueDestination:
     ) -> None:
         """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
         number = subscription.queues[self]
-        self._share()
+        self.core.share()
         if transaction is None or ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED):
             gone = self.core.answer(subscription, number, ack, now)
             if self._sequences or self._tells_consumed:
@@ -351,14 +350,14 @@ class QueueDestination:
 
     def commit(self, step: Acknowledged) -> None:
         """The transaction of these acknowledgements is committed."""
-        self._share()
+        self.core.share()
         for message in self.core.complete_transaction(step.key, step.subscription, step.messages):
             self._gone(message)
         self.run()
 
     def rollback(self, step: Acknowledged) -> None:
         """The transaction of these acknowledgements is rolled back."""
-        self._share()
+        self.core.share()
         self.core.rollback(step.key)
         self.run()
 
@@ -367,7 +366,7 @@ class QueueDestination:
         number = subscription.queues[self]
         now = self._services.clock.now()
         self._top_up(self._pages)
-        self._share()
+        self.core.share()
         self._post(self.core.pull(number, timeout=pull.timeout, now=now))
         consumer = subscription.info.consumer_id
         timer = self._pulls.pop(consumer, None)
@@ -381,9 +380,9 @@ class QueueDestination:
         """A consumer of several queues with prefetch 0 asks each of them in turn: one round, at once."""
         now = self._services.clock.now()
         self._top_up(self._pages)
-        self._share()
+        self.core.share()
         self._post(self.core.pull(subscription.queues[self], now=now))
-        self._share()
+        self.core.note()
 
     def _pull_timeout(self, subscription: Subscription) -> None:
         number = subscription.queues.get(self)
@@ -411,8 +410,7 @@ class QueueDestination:
         if now is None:
             now = self._services.clock.now()
         core = self.core
-        if self._spread:
-            self._share()
+        core.share()
         while True:
             # With messages left in the store, round by round: each finds all that it could page in.
             if core.behind:
@@ -425,6 +423,7 @@ class QueueDestination:
                 self.heard()
             if not behind or not core.due:
                 break
+        core.note()
 
     def heard(self) -> None:
         """Rounds left news besides their deliveries."""
@@ -435,11 +434,6 @@ class QueueDestination:
             self._start = self._services.call_at(starts, self.run)
         if not self.core.look_planned:
             self._plan_look()
-
-    def _share(self) -> None:
-        """Tell the core what subscriptions of several queues hold in the others."""
-        for subscription in self._spread:
-            subscription.credit.share(self.core)
 
     def _post(self, posted: list[tuple[Callable[[MessageDispatch], object], MessageDispatch]]) -> None:
         """Hand out what the core decided, once the present change is over."""
@@ -495,7 +489,7 @@ class QueueDestination:
             return
         limit = self.core.max_expire_page_size
         self._top_up(limit)
-        self._share()
+        self.core.share()
         self._post(self.core.expire(self._services.clock.now(), limit=limit))
         self.run()
         if self.core.expiring:

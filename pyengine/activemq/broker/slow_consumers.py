@@ -178,7 +178,8 @@ class SlowConsumers:
         """Whether a consumer is marked slow."""
         if subscription.topic is not None:
             return self.topics.region.is_slow(subscription.topic)
-        return subscription.slow or (
-            self._services.release != "5.17"
-            and any(bool(queue.core.counters_of(number)["slow"]) for queue, number in subscription.queues.items())
-        )
+        if subscription.slow or self._services.release == "5.17":
+            return subscription.slow
+        if subscription.credit is not None:
+            return subscription.credit.slow
+        return any(bool(queue.core.counters_of(number)["slow"]) for queue, number in subscription.queues.items())

@@ -8,10 +8,10 @@ from typing import Protocol
 from pyengine import Selector
 from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
 from pyengine._engine.activemq.region.region_queue import RegionQueue
+from pyengine._engine.activemq.region.shared_credit import SharedCredit
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
 from pyengine.activemq._runtime.outbox import Outbox
-from pyengine.activemq.broker.credit import Credit
 from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.transport.commands import ConnectionSink, ConsumerInfo, MessageAck, MessageDispatch, MessagePull
 from pyengine.clock import Timer
@@ -70,7 +70,7 @@ class Subscription(PrefetchSubscription):
     queues: its id in the core of every queue it consumes. topic: its id in the core's topics, None if it consumes
     queues. acknowledged: the newest message that a topic's consumer acknowledged, with its handle. spread: it has
     several queues, or is a wildcard or composite, which waits for destinations that others make; it has one prefetch
-    for all, the credit. asked: when the time of its last pull from several queues is over.
+    for all, the ``credit``. asked: when the time of its last pull from several queues is over.
     """
 
     info: ConsumerInfo
@@ -84,7 +84,6 @@ class Subscription(PrefetchSubscription):
     acknowledged: dict[str, int] = field(default_factory=dict)
     asked: Timer | None = None
     spread: bool = field(init=False)
-    credit: Credit = field(init=False, default_factory=Credit)
 
     def __post_init__(self) -> None:
         self.spread = "," in self.info.destination.name or self.patterns[0].is_pattern
@@ -104,29 +103,27 @@ class Subscription(PrefetchSubscription):
     def begin(self, queue: Source, number: int) -> None:
         """One more of its queues, where it holds nothing yet."""
         self.queues[queue] = number
-        self.credit.begin(queue.core, number, shared=self.spread)
+        if self.spread:
+            if self.credit is None:
+                self.credit = SharedCredit(self.prefetch)
+            queue.core.spread(number, self.credit)
 
     def end(self, queue: Source) -> int:
         """One queue less; returns the number that it had there."""
-        self.credit.end(queue.core)
         return self.queues.pop(queue)
 
     def wake(self, besides: Source) -> None:
-        """It has room again, in all its queues: each of them makes a round, but one that has."""
-        for queue in list(self.queues):
-            if queue is not besides:
-                queue.wake()
+        """It has room again, in all its queues: each of them makes a round, but one that has, and those where a round
+        would change nothing."""
+        if self.credit is not None:
+            for queue in self.credit.wakes(besides.core):
+                queue.owner.wake()
 
     @property
     def browse_limit(self) -> int | None:
         """How many messages a browser may still be given by one more queue; 0 or None: any number, -1: none."""
         limit = None if self.policy is None else self.policy.max_browse_page_size
-        return limit if not limit else limit - self.handed_out or -1
-
-    @property
-    def handed_out(self) -> int:
-        """How many messages its queues gave it."""
-        return sum(queue.core.counters_of(number)["dispatched"] for queue, number in self.queues.items())
+        return limit if not limit else limit - self.given or -1
 
     def dispatch(
         self, outbox: Outbox, destination: Destination | None, message: Message | None, redeliveries: int

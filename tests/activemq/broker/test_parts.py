@@ -9,8 +9,8 @@ from pyengine import Message
 from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
 from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.activemq.region.region_queue import RegionQueue
+from pyengine._engine.activemq.region.shared_credit import SharedCredit
 from pyengine.activemq._runtime.outbox import Outbox
-from pyengine.activemq.broker.credit import Credit
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.events import Event, NoConsumer
@@ -51,22 +51,28 @@ def test_a_queue_needs_its_services_and_no_broker() -> None:
 
 def test_a_credit_is_one_prefetch_for_several_queues() -> None:
     first, second = RegionQueue(cursor="memory"), RegionQueue(cursor="memory")
-    credit, subscription = Credit(), PrefetchSubscription()
+    credit, subscription = SharedCredit(1), PrefetchSubscription()
     subscription.route = print
     for queue in (first, second):
-        credit.begin(queue, queue.subscribe(subscription, prefetch=1), shared=True)
+        queue.spread(queue.subscribe(subscription, prefetch=1), credit)
         queue.put(Message(body="x", message_id="ID:1"))
-    credit.share(first)
-    assert len(first.run()) == 1
-    credit.share(second)
-    assert second.run() == []
+
+    def run(queue: RegionQueue) -> int:
+        queue.share()
+        dispatched = len(queue.run())
+        queue.note()
+        queue._check()
+        return dispatched
+
+    assert run(first) == 1
+    assert run(second) == 0
     credit.extend(1)
     second.wakeup()
-    assert len(second.run()) == 1
-    credit.end(second)
-    credit.share(first)
+    assert [run(each) for each in credit.wakes()] == [1]
+    assert subscription.given == 2
+    second.unsubscribe(0)
     first.put(Message(body="y", message_id="ID:2"))
-    assert len(first.run()) == 1
+    assert run(first) == 1
 
 
 @dataclass(eq=False)
