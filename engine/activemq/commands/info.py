@@ -72,3 +72,32 @@ class ConsumerControl:
 
     consumer_id: str
     close: bool = True
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class ProducerInfo:
+    """A producer. producer_id: ``<connection>:<session>:<number>``. destination: None: it sends to any."""
+
+    producer_id: str
+    connection_id: str
+    destination: Destination | None = None
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class DestinationInfo:
+    """A destination was made, or removed. connection_id: of the client that did so, empty if it is not known."""
+
+    destination: Destination
+    removed: bool = False
+    connection_id: str = ""
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class RemoveInfo:
+    """A connection, consumer or producer has left. kind: "connection", "consumer" or "producer"; object_id: its id."""
+
+    kind: str
+    object_id: str

@@ -1,11 +1,14 @@
-"""Advisory messages: those that a policy entry asks for, to the topics of ActiveMQ's AdvisoryBroker.
+"""Advisory messages, to the topics of ActiveMQ's AdvisoryBroker: of connections, consumers, producers and destinations
+that come and go, and those that a policy entry asks for.
 
-They carry the broker's properties (with its spelling); what the real ones hold besides, the client's command objects,
-they do not. They are made if somebody listens. Events (events.py) tell the same to callbacks, and come whether or not
-an entry asks for the message.
+They carry the broker's properties (with its spelling), and the first kind the command that they report. They are made
+if a consumer listens; one that comes late is told first of what is there. Events (events.py) report the same to
+callbacks, and come whether or not an entry asks for the message.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.events import (
@@ -18,6 +21,7 @@ from pyengine.activemq.broker.events import (
 )
 from pyengine.activemq.broker.services import BrokerServices, Routes
 from pyengine.activemq.broker.subscription import Subscription
+from pyengine.activemq.transport.commands import ConnectionInfo, DestinationInfo, ProducerInfo, RemoveInfo
 from pyengine.destinations import ADVISORY, Destination
 
 # The switch of a policy entry for each kind of event that has one.
@@ -30,6 +34,18 @@ SWITCHES: dict[type[Event], str] = {
 }
 
 
+def _is_advisory(destination: Destination) -> bool:
+    return destination.kind == "topic" and destination.name.startswith(ADVISORY)
+
+
+def _kind(destination: Destination) -> str:
+    return f"{'Queue' if destination.kind.endswith('queue') else 'Topic'}.{destination.name}"
+
+
+def _topic_of_kind(destination: Destination) -> str:
+    return {"queue": "Queue", "topic": "Topic", "temp-queue": "TempQueue", "temp-topic": "TempTopic"}[destination.kind]
+
+
 class Advisories:
     """Sends the advisory messages of one broker."""
 
@@ -38,18 +54,141 @@ class Advisories:
         self._routes = routes
         self._sent = 0
         self._listeners: set[Subscription] = set()
+        self._connections: dict[str, ConnectionInfo] = {}
+        self._consumers: dict[str, Subscription] = {}
+        self._producers: dict[str, ProducerInfo] = {}
 
-    def join(self, subscription: Subscription) -> None:
-        """A consumer came."""
+    # Connections, consumers, producers, destinations (AdvisoryBroker.addConnection and so on)
+
+    def connection_added(self, info: ConnectionInfo) -> None:
+        """A client connected."""
+        shown = replace(info, password=None)
+        self._connections[info.connection_id] = shown
+        self._report("Connection", shown)
+
+    def connection_removed(self, connection_id: str) -> None:
+        """A client left."""
+        if self._connections.pop(connection_id, None) is not None:
+            self._report("Connection", RemoveInfo("connection", connection_id))
+
+    def consumer_added(self, subscription: Subscription) -> None:
+        """A consumer came. If it listens to advisories, it is told of what is there; others are told of it."""
+        destination = subscription.info.destination
         if any(
             each.kind == "topic" and (each.is_pattern or each.name.startswith(ADVISORY))
             for each in subscription.patterns
         ):
             self._listeners.add(subscription)
+        if _is_advisory(destination):
+            self._tell(subscription)
+        else:
+            self._consumers[subscription.info.consumer_id] = subscription
+            self._report(f"Consumer.{_kind(destination)}", subscription.info, consumers=destination)
 
-    def leave(self, subscription: Subscription) -> None:
+    def consumer_removed(self, subscription: Subscription) -> None:
         """A consumer left."""
         self._listeners.discard(subscription)
+        if self._consumers.pop(subscription.info.consumer_id, None) is not None:
+            destination = subscription.info.destination
+            gone = RemoveInfo("consumer", subscription.info.consumer_id)
+            self._report(f"Consumer.{_kind(destination)}", gone, consumers=destination)
+
+    def producer_added(self, info: ProducerInfo) -> None:
+        """A producer of one destination came."""
+        if info.destination is not None and not _is_advisory(info.destination):
+            self._producers[info.producer_id] = info
+            self._report(f"Producer.{_kind(info.destination)}", info, producers=info.destination)
+
+    def producer_removed(self, producer_id: str) -> None:
+        """A producer left."""
+        info = self._producers.pop(producer_id, None)
+        if info is not None and info.destination is not None:
+            gone = RemoveInfo("producer", producer_id)
+            self._report(f"Producer.{_kind(info.destination)}", gone, producers=info.destination)
+
+    def producers_removed(self, connection_id: str) -> None:
+        """The producers of a connection left."""
+        for info in [each for each in self._producers.values() if each.connection_id == connection_id]:
+            self.producer_removed(info.producer_id)
+
+    def destination_added(self, destination: Destination) -> None:
+        """A destination was made."""
+        if not _is_advisory(destination):
+            self._report(_topic_of_kind(destination), DestinationInfo(destination))
+
+    def destination_removed(self, destination: Destination) -> None:
+        """A destination was removed."""
+        if not _is_advisory(destination):
+            self._report(_topic_of_kind(destination), DestinationInfo(destination, removed=True))
+
+    def forget(self) -> None:
+        """The broker closes."""
+        self._listeners.clear()
+        self._consumers.clear()
+
+    def _tell(self, listener: Subscription) -> None:
+        """Report what is there to a consumer of advisories that comes now."""
+        if any(each.name == f"{ADVISORY}Connection" for each in listener.patterns):
+            for connection in self._connections.values():
+                self._report("Connection", connection, listener=listener)
+        kinds = {f"{ADVISORY}{each}" for each in ("Queue", "Topic", "TempQueue", "TempTopic")}
+        if any(each.name in kinds for each in listener.patterns):
+            for destination in list(self._routes.destinations):
+                if not _is_advisory(destination):
+                    self._report(_topic_of_kind(destination), DestinationInfo(destination), listener=listener)
+        if any(each.name.startswith(f"{ADVISORY}Producer.") for each in listener.patterns):
+            for info in self._producers.values():
+                if info.destination is not None:
+                    name = f"Producer.{_kind(info.destination)}"
+                    self._report(name, info, producers=info.destination, listener=listener)
+        if any(each.name.startswith(f"{ADVISORY}Consumer.") for each in listener.patterns):
+            for consumer in self._consumers.values():
+                destination = consumer.info.destination
+                name = f"Consumer.{_kind(destination)}"
+                self._report(name, consumer.info, consumers=destination, listener=listener)
+
+    def _report(
+        self,
+        name: str,
+        command: object,
+        *,
+        consumers: Destination | None = None,
+        producers: Destination | None = None,
+        listener: Subscription | None = None,
+    ) -> None:
+        """Send one to its topic. consumers, producers: the destination whose consumers or producers it counts.
+        listener: the only consumer that gets it."""
+        topic = Destination(f"{ADVISORY}{name}", "topic")
+        if not any(each.covers(topic) for each in (self._listeners if listener is None else (listener,))):
+            return
+        message = self._message()
+        message.data_structure = command
+        if consumers is not None:
+            count = sum(consumers == each.info.destination for each in self._consumers.values())
+            message.set_int_property("consumerCount", count)
+        if producers is not None:
+            count = sum(producers == each.destination for each in self._producers.values())
+            message.set_int_property("producerCount", count)
+        if listener is not None:
+            message.target_consumer_id = listener.info.consumer_id
+        self._sent += 1
+        self._routes.route(topic, message, self._services.clock.now())
+
+    def _message(self) -> Message:
+        name = self._services.name
+        return Message(
+            {
+                "originBrokerName": name,
+                "originBrokerId": f"ID:{name}",
+                "originBrokerURL": f"vm://{name}",
+            },
+            type="Advisory",
+            message_id=f"ID:{name}-advisory:1:0:0:{self._sent + 1}",
+            delivery_mode="NON_PERSISTENT",
+            priority=0,
+        )
+
+    # What a policy entry asks for
 
     def fire(self, event: Event) -> None:
         """Send the advisory message of an event if the policy entry of its destination asks for one."""
@@ -65,17 +204,7 @@ class Advisories:
             if not event.message.persistent:
                 self._send(event, event.message.copy())
             return
-        name = self._services.name
-        message = Message(
-            {
-                "originBrokerName": name,
-                "originBrokerId": f"ID:{name}",
-                "originBrokerURL": f"vm://{name}",
-            },
-            type="Advisory",
-            message_id=f"ID:{name}-advisory:{self._sent + 1}",
-            delivery_mode="NON_PERSISTENT",
-        )
+        message = self._message()
         if isinstance(event, (MessageDiscarded, MessageDelivered, MessageConsumed)):
             message.set_string_property("orignalMessageId", event.message.message_id)
             message.set_string_property("orignalDestination", str(event.destination))

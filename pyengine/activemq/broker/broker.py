@@ -41,7 +41,14 @@ from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.broker.transactions import Transactions
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
-from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, MessageAck, MessagePull
+from pyengine.activemq.transport.commands import (
+    ConnectionInfo,
+    ConnectionSink,
+    ConsumerInfo,
+    MessageAck,
+    MessagePull,
+    ProducerInfo,
+)
 from pyengine.activemq.transport.connectors import ConnectorURI, check_open, connector_uri
 from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
@@ -71,7 +78,8 @@ from pyengine.topology.policy import (
 )
 
 if TYPE_CHECKING:
-    from pyengine.activemq.transport.stomp_connector import ConnectorThread, TransportConnector
+    from pyengine.activemq.transport.client_connection import TransportConnector
+    from pyengine.activemq.transport.connector_thread import ConnectorThread
 
 E = TypeVar("E", bound=Event)
 WRITE_DELAY = 2  # ms after which an acknowledgement that came while another thread wrote is written, if none has yet
@@ -368,6 +376,7 @@ class Broker(Declared, RegionBroker, Administration):
             with self.outbox:
                 for subscription in self._subscriptions.values():
                     subscription.forget()
+                self._advisories.forget()
             self._callbacks.clear()  # one may hold messages that know how they are acknowledged, and so the broker
 
     def _open(self) -> None:
@@ -401,7 +410,7 @@ class Broker(Declared, RegionBroker, Administration):
 
     def _listen(self, uris: tuple[ConnectorURI, ...]) -> None:
         if uris:
-            from pyengine.activemq.transport.stomp_connector import ConnectorThread
+            from pyengine.activemq.transport.connector_thread import ConnectorThread
 
             self._connectors = ConnectorThread(self, uris)
 
@@ -449,6 +458,7 @@ class Broker(Declared, RegionBroker, Administration):
             name = f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}"
             task = DispatchTask(self.clock, name, sink, self.acknowledge)
             self._connections[info.connection_id] = Connection(info.connection_id, info.client_id, sink, task)
+            self._advisories.connection_added(info)
 
     def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport."""
@@ -465,8 +475,10 @@ class Broker(Declared, RegionBroker, Administration):
             self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
             self._transactions.rollback_of(connection_id)
             self.producers.remove_of(connection_id)
+            self._advisories.producers_removed(connection_id)
             for destination in list(connection.temporary):
                 self._remove_destination(destination)
+            self._advisories.connection_removed(connection_id)
 
     def _connection(self, connection_id: str) -> Connection:
         found = self._connections.get(connection_id)
@@ -483,11 +495,13 @@ class Broker(Declared, RegionBroker, Administration):
             for part in () if destination is None else composite_parts(destination):
                 self.router.find(part)
             self.producers.add(connection_id, producer_id, destination)
+            self._advisories.producer_added(ProducerInfo(producer_id, connection_id, destination))
 
     def remove_producer(self, producer_id: str) -> None:
         """See Transport."""
         with self.outbox:
             self.producers.remove(producer_id)
+            self._advisories.producer_removed(producer_id)
 
     def add_consumer(self, info: ConsumerInfo) -> int:
         """See Transport."""
@@ -519,7 +533,6 @@ class Broker(Declared, RegionBroker, Administration):
                 self.topics.durables.subscribe(subscription)
             self._subscriptions[info.consumer_id] = subscription
             connection.subscriptions[info.consumer_id] = subscription
-            self._advisories.join(subscription)
             self.report(ConsumerStarted(info.destination, info))
             if not info.subscription_name:
                 met = [
@@ -533,6 +546,7 @@ class Broker(Declared, RegionBroker, Administration):
                     self._spread[info.consumer_id] = subscription
                 for found in met:
                     found.add(subscription)
+            self._advisories.consumer_added(subscription)
             return subscription.prefetch
 
     def _make_destination(self, name: Destination, policy: Policy | None) -> AnyDestination:
@@ -549,6 +563,7 @@ class Broker(Declared, RegionBroker, Administration):
                 subscription.info.destination, destination.destination
             ):
                 destination.add(subscription)
+        self._advisories.destination_added(destination.destination)
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""
@@ -580,7 +595,7 @@ class Broker(Declared, RegionBroker, Administration):
             self.topics.remove(subscription, last_delivered=last_of_topics, lost=lost)
             subscription.forget()
             self.slow_consumers.forget(subscription)
-            self._advisories.leave(subscription)
+            self._advisories.consumer_removed(subscription)
             self.report(ConsumerClosed(subscription.info.destination, subscription.info))
         for queue in queues:
             queue.run()
@@ -747,7 +762,9 @@ class Broker(Declared, RegionBroker, Administration):
             del owner.temporary[destination]
         leaving = [each for each in self._consumers_of(destination) if each.covers(destination) and not each.spread]
         self._remove_all(leaving, None, False)
-        self.router.remove(destination)
+        if destination in self.router.destinations:
+            self.router.remove(destination)
+            self._advisories.destination_removed(destination)
 
     def _consumers_of(self, destination: Destination) -> list[Subscription]:
         found = self.router.destinations.get(destination)

@@ -13,7 +13,10 @@ from typing import Protocol, runtime_checkable
 from pyengine._engine.activemq.commands.info import ConnectionInfo as ConnectionInfo
 from pyengine._engine.activemq.commands.info import ConsumerControl as ConsumerControl
 from pyengine._engine.activemq.commands.info import ConsumerInfo as ConsumerInfo
+from pyengine._engine.activemq.commands.info import DestinationInfo as DestinationInfo
 from pyengine._engine.activemq.commands.info import MessagePull as MessagePull
+from pyengine._engine.activemq.commands.info import ProducerInfo as ProducerInfo
+from pyengine._engine.activemq.commands.info import RemoveInfo as RemoveInfo
 from pyengine._engine.activemq.commands.message_ack import MessageAck as MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch as MessageDispatch
 from pyengine._engine.message.message import Message

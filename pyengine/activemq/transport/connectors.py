@@ -13,8 +13,9 @@ from pyengine.attributes import frozen
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, did_you_mean
 
-SCHEMES = ("stomp", "stomp+nio")
-STOMP_PORT = 61613
+STOMP_SCHEMES, OPENWIRE_SCHEMES = ("stomp", "stomp+nio"), ("tcp", "nio")
+STOMP_PORT, OPENWIRE_PORT = 61613, 61616
+OPENWIRE_FRAME_SIZE = 100 * 1024 * 1024  # the real connector has no limit; its activemq.xml has this one
 
 
 @frozen
@@ -24,11 +25,15 @@ class ConnectorURI:
 
     uri: as it was given. host: without brackets, ``127.0.0.1`` if it names none. port: 0 is any free one.
     maximum_connections: more are closed as they come. max_frame_size, max_data_length: bytes of a frame, and of its
-    body. connect_attempt_timeout: ms within which a connection sends its whole CONNECT frame, 0 for ever. so_timeout:
-    ms without a byte after which a connection is closed, 0 never. default_heart_beat: of clients that ask for none.
-    hb_grace_period_multiplier: how many of a client's heart-beat intervals may pass. maximum_pending_size: bytes that
-    wait for a client that takes nothing, before it is closed. so_write_timeout: ms in which a client takes nothing of
-    what waits for it, before it is closed; 0 for ever.
+    body. connect_attempt_timeout: ms within which a connection completes its handshake (STOMP: its CONNECT frame,
+    OpenWire: its ConnectionInfo), 0 for ever. so_timeout: ms without a byte after which a connection is closed, 0
+    never. default_heart_beat: of clients that ask for none. hb_grace_period_multiplier: how many of a client's
+    heart-beat intervals may pass. maximum_pending_size: bytes that wait for a client that takes nothing, before it is
+    closed. so_write_timeout: ms in which a client takes nothing of what waits for it, before it is closed; 0 for ever.
+
+    Of OpenWire: max_inactivity_duration: ms of silence after which a client is closed, 0 never; its monitor begins
+    after max_inactivity_duration_initial_delay. cache_enabled, cache_size, tight_encoding_enabled,
+    stack_trace_enabled: what a client may have.
     """
 
     uri: str
@@ -44,6 +49,12 @@ class ConnectorURI:
     hb_grace_period_multiplier: float = 1.0
     maximum_pending_size: int = 100 * 1024 * 1024
     so_write_timeout: int = 30_000
+    max_inactivity_duration: int = 30_000
+    max_inactivity_duration_initial_delay: int = 10_000
+    cache_enabled: bool = True
+    cache_size: int = 1024
+    tight_encoding_enabled: bool = True
+    stack_trace_enabled: bool = True
 
     @property
     def loopback(self) -> bool:
@@ -56,17 +67,30 @@ class ConnectorURI:
         return f"{self.scheme}://{host}:{port}"
 
 
-# Options of a connector's URI that mean something here -> field, its bits; 0: a text, 1: a number with a fraction.
-_OPTIONS: dict[str, tuple[str, int]] = {
+# Options of a connector's URI that mean something here -> field, its bits; 0: a text, 1: a number with a fraction, 2: a
+# truth.
+_SHARED: dict[str, tuple[str, int]] = {
     "maximumConnections": ("maximum_connections", 32),
     "wireFormat.maxFrameSize": ("max_frame_size", 64),
-    "wireFormat.maxDataLength": ("max_data_length", 32),
     "transport.connectAttemptTimeout": ("connect_attempt_timeout", 64),
     "transport.soTimeout": ("so_timeout", 32),
     "transport.soWriteTimeout": ("so_write_timeout", 64),
+    "transport.maximumPendingSize": ("maximum_pending_size", 64),
+}
+_STOMP: dict[str, tuple[str, int]] = {
+    **_SHARED,
+    "wireFormat.maxDataLength": ("max_data_length", 32),
     "transport.defaultHeartBeat": ("default_heart_beat", 0),
     "transport.hbGracePeriodMultiplier": ("hb_grace_period_multiplier", 1),
-    "transport.maximumPendingSize": ("maximum_pending_size", 64),
+}
+_OPENWIRE: dict[str, tuple[str, int]] = {
+    **_SHARED,
+    "wireFormat.maxInactivityDuration": ("max_inactivity_duration", 64),
+    "wireFormat.maxInactivityDurationInitalDelay": ("max_inactivity_duration_initial_delay", 64),
+    "wireFormat.cacheEnabled": ("cache_enabled", 2),
+    "wireFormat.cacheSize": ("cache_size", 16),
+    "wireFormat.tightEncodingEnabled": ("tight_encoding_enabled", 2),
+    "wireFormat.stackTraceEnabled": ("stack_trace_enabled", 2),
 }
 # Those of the real connector that change nothing that a client of this one can see.
 _WITHOUT_EFFECT = frozenset(
@@ -74,6 +98,7 @@ _WITHOUT_EFFECT = frozenset(
         "backlog", "daemon", "name", "soLinger", "socketBufferSize", "transport.closeAsync", "transport.keepAlive",
         "transport.soLinger", "transport.socketBufferSize", "transport.tcpNoDelay", "transport.threadName",
         "transport.trace", "transport.useInactivityMonitor", "useQueueForAccept", "trace",
+        "wireFormat.tcpNoDelayEnabled",
     }
 )  # fmt: skip
 
@@ -89,34 +114,44 @@ def is_loopback(host: str) -> bool:
 
 
 def connector_uri(text: str) -> ConnectorURI:
-    """Read ``stomp://host:port?option=value``. Raises ConfigurationError for another scheme, an option that no
-    connector has, and values that it cannot take."""
+    """Read ``tcp://host:port?option=value`` or ``stomp://...``.
+
+    Raises ConfigurationError for another scheme, an option that no connector has, and values that it cannot take.
+    """
     found = re.fullmatch(r"([A-Za-z][\w+.-]*)://(\[[^\]]*\]|[^\[\]:/?#]*)(?::(\d{1,5}))?/?(?:\?([^#]*))?", text)
     if found is None:
-        hint = "write stomp://127.0.0.1:61613, or :0 for any free port"
+        hint = "write tcp://127.0.0.1:61616, stomp://127.0.0.1:61613, or :0 for any free port"
         raise ConfigurationError("transport connector", text, "not an address to listen on", hint)
     scheme = found[1].lower()
-    if scheme not in SCHEMES:
+    openwire = scheme in OPENWIRE_SCHEMES
+    if not openwire and scheme not in STOMP_SCHEMES:
         problem = f"no connector here speaks {scheme}"
-        raise ConfigurationError("transport connector", text, problem, f"there are {' and '.join(SCHEMES)}")
-    host, port = found[2].strip("[]") or "127.0.0.1", STOMP_PORT if found[3] is None else int(found[3])
+        known = ", ".join((*OPENWIRE_SCHEMES, *STOMP_SCHEMES))
+        raise ConfigurationError("transport connector", text, problem, f"there are {known}")
+    default_port = OPENWIRE_PORT if openwire else STOMP_PORT
+    host, port = found[2].strip("[]") or "127.0.0.1", default_port if found[3] is None else int(found[3])
     if port > 65535:
         raise ConfigurationError("transport connector", text, "a port is 65535 at most")
-    fields: dict[str, object] = {}
+    fields: dict[str, object] = {"max_frame_size": OPENWIRE_FRAME_SIZE} if openwire else {}
+    options = _OPENWIRE if openwire else _STOMP
     for name, value in query_options(unquote(found[4] or "")):
         if name in _WITHOUT_EFFECT:
             continue
-        if name not in _OPTIONS:
+        if name not in options:
             raise ConfigurationError(
-                f"transport connector {name}", value or "", "no such option", did_you_mean(name, _OPTIONS)
+                f"transport connector {name}", value or "", "no such option", did_you_mean(name, options)
             )
-        fields[_OPTIONS[name][0]] = _value(name, value or "", _OPTIONS[name][1])
+        fields[options[name][0]] = _value(name, value or "", options[name][1])
     return ConnectorURI(text, scheme, host, port, **fields)  # type: ignore[arg-type]
 
 
 def _value(name: str, text: str, kind: int) -> str | int | float:
     if kind == 0:
         return text
+    if kind == 2:
+        if text.lower() not in ("true", "false"):
+            raise ConfigurationError(name, text, "not true or false")
+        return text.lower() == "true"
     if kind == 1:
         if not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text):
             raise ConfigurationError(name, text, "not a number")

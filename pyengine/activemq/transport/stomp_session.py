@@ -6,7 +6,6 @@ Frames come in by ``receive``, dispatched messages by ``deliver``; what the clie
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -16,6 +15,7 @@ from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.wire.stomp import StompFrame
 from pyengine.activemq.options import MAX_PREFETCH_SIZE, PrefetchPolicy
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, Transport
+from pyengine.activemq.transport.java_exceptions import CONVERT, SECURITY, MissingDestinationError, java_error
 from pyengine.activemq.transport.stomp_frames import (
     CAPACITY,
     TRANSFORMATION,
@@ -30,10 +30,6 @@ from pyengine.activemq.transport.stomp_frames import (
 )
 from pyengine.destinations import Destination
 from pyengine.errors import (
-    AuthenticationError,
-    InvalidClientIDError,
-    InvalidDestinationError,
-    InvalidSelectorError,
     ProtocolError,
     PyengineError,
 )
@@ -42,39 +38,10 @@ from pyengine.visible import logger
 LOG = logger("pyengine.activemq")
 VERSIONS = ("1.2", "1.1", "1.0")
 SERVER = "ActiveMQ/5.18.6"
-CONVERT = "convert_string_expressions:"
 PROTOCOL = "org.apache.activemq.transport.stomp.ProtocolException"
-SECURITY = "java.lang.SecurityException"
 TRACE = "\tat pyengine.activemq\n"  # in place of ActiveMQ's own lines
 _POLICY = PrefetchPolicy()
 _BLANKS = "".join(map(chr, range(33)))  # what Java's String.trim takes away
-_TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|'(?:[^']|'')*'|<>|<=|>=|.", re.DOTALL)
-
-
-class MissingDestinationError(InvalidDestinationError):
-    """A temporary destination that has gone (DestinationDoesNotExistException)."""
-
-
-def java_error(error: Exception) -> tuple[str, str, str]:
-    """The class and the message of the exception that ActiveMQ throws in place of ours, and its cause or ""."""
-    text = error._words() if isinstance(error, PyengineError) else str(error)
-    if isinstance(error, InvalidSelectorError):
-        ahead = len(CONVERT) if error.text.startswith(CONVERT) else 0
-        selector, position = error.text[ahead:], error.position - ahead
-        line = selector.count("\n", 0, position) + 1
-        column = position - selector.rfind("\n", 0, position)
-        found = _TOKEN.match(selector, position)
-        problem = f"Parse error at line {line}, column {column}.  Encountered: {found[0] if found else '<EOF>'}"
-        return "javax.jms.InvalidSelectorException", selector, f"org.apache.activemq.selector.ParseException: {problem}"
-    for kind, name in (
-        (MissingDestinationError, "org.apache.activemq.DestinationDoesNotExistException"),
-        (InvalidDestinationError, "javax.jms.InvalidDestinationException"),
-        (InvalidClientIDError, "javax.jms.InvalidClientIDException"),
-        (AuthenticationError, SECURITY),
-    ):
-        if isinstance(error, kind):
-            return name, text, ""
-    return "javax.jms.JMSException", text, ""
 
 
 class Subscription:

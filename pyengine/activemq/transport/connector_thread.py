@@ -1,0 +1,221 @@
+"""The broker's side of a network: one thread serves every connection of every connector of a broker.
+
+The thread reads, lets each connection's session act, and writes. What the broker dispatches is kept, as it is, until
+its client's socket takes more: a client that reads slowly has messages in flight, not bytes in memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from itertools import count
+
+from pyengine.activemq.transport.client_connection import ClientConnection, ListeningBroker, TransportConnector
+from pyengine.activemq.transport.connectors import ConnectorURI
+from pyengine.activemq.transport.openwire_connector import OpenWireConnection
+from pyengine.activemq.transport.stomp_connector import StompConnection
+from pyengine.clock import ManualClock
+from pyengine.errors import ConfigurationError
+from pyengine.processes import belong
+from pyengine.visible import logger
+
+LOG = logger("pyengine.activemq")
+PATIENCE = 5  # seconds
+BLOCKED_CHECK = 1.0  # seconds between looks at clients that take nothing
+CONNECTIONS: dict[str, type[ClientConnection]] = {
+    "stomp": StompConnection,
+    "stomp+nio": StompConnection,
+    "tcp": OpenWireConnection,
+    "nio": OpenWireConnection,
+}
+
+
+class ConnectorThread:
+    """The thread of a broker's connectors. Raises ConfigurationError where an address cannot be bound."""
+
+    def __init__(self, broker: ListeningBroker, uris: tuple[ConnectorURI, ...]) -> None:
+        self.broker = broker
+        self._turn: AbstractContextManager[object] = nullcontext()
+        if isinstance(broker.clock, ManualClock):
+            self._turn = broker.clock.share()
+        self._selector = selectors.DefaultSelector()
+        self._lock = threading.Lock()
+        self._asked: deque[Callable[[], None]] = deque()
+        self._woken = False
+        self._closed = False
+        self._connections: set[ClientConnection] = set()
+        self._checks: list[tuple[float, int, ClientConnection]] = []
+        self._blocked: set[ClientConnection] = set()
+        self._blocked_check = 0.0
+        self._numbers = count()
+        self._bell, self._pulled = socket.socketpair()
+        self._bell.setblocking(False)
+        self._pulled.setblocking(False)
+        self._selector.register(self._pulled, selectors.EVENT_READ, self._answer)
+        self.connectors: tuple[TransportConnector, ...] = ()
+        try:
+            for uri in uris:
+                self.listen(uri)
+        except BaseException:
+            self._release()
+            raise
+        self._thread = threading.Thread(
+            target=self._run, name=f"ActiveMQ Transport Connectors[{broker.name}]", daemon=True
+        )
+        belong(self)
+        self._thread.start()
+
+    def listen(self, uri: ConnectorURI) -> None:
+        """Listen on one more address."""
+        family = socket.AF_INET6 if ":" in uri.host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            if os.name == "posix":
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((uri.host, uri.port))
+            listener.listen(5000)
+            listener.setblocking(False)
+        except OSError as error:
+            listener.close()
+            problem = f"cannot be listened on: {error.strerror or error}"
+            hint = "another program has the port, or this machine does not have the address; port 0 is any free one"
+            raise ConfigurationError("transport connector", uri.uri, problem, hint) from error
+        connector = TransportConnector(uri, listener)
+        self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(connector))
+        self.connectors += (connector,)
+
+    def close(self) -> None:
+        """Close the listeners and every connection; returns when the thread has ended, or after 5 s where the caller
+        keeps it from that, as an action of a manual clock does."""
+        with self._lock:
+            self._closed = True
+        self._wake()
+        if self._thread is not threading.current_thread():
+            self._thread.join(PATIENCE)
+
+    # For other threads
+
+    def call(self, action: Callable[[], None]) -> None:
+        """Do it on the connectors' thread."""
+        self._asked.append(action)
+        if not self._woken and threading.get_ident() != self._thread.ident:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken = True
+        with suppress(OSError):  # it is full, and so is heard, or closed
+            self._bell.send(b"\0")
+
+    # The thread
+
+    def _run(self) -> None:
+        try:
+            while not self._closed:
+                events = self._selector.select(self._patience())
+                with self._turn:
+                    self._work([key.data for key, _ in events])
+        except Exception:
+            LOG.exception("the connectors of broker %r have failed", self.broker.name)
+        finally:
+            with self._turn:
+                for connection in list(self._connections):
+                    connection.close()
+                self._release()
+
+    def _release(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            if key.fileobj not in (self._bell, self._pulled):
+                key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+        self._bell.close()
+        self._pulled.close()
+
+    def _work(self, ready: list[Callable[[], None]]) -> None:
+        for action in ready:
+            action()
+        self._run_checks()
+        self.broker.clock.settle()
+        for _ in range(len(self._asked)):
+            self._asked.popleft()()
+        self.broker.clock.settle()
+
+    def _answer(self) -> None:
+        self._woken = False
+        with suppress(BlockingIOError):
+            while len(self._pulled.recv(4096)) == 4096:
+                pass
+
+    def _patience(self) -> float | None:
+        if self._asked:
+            return 0
+        due = self._checks[0][0] if self._checks else None
+        if self._blocked:
+            due = self._blocked_check if due is None else min(due, self._blocked_check)
+        return None if due is None else max(0.0, due - time.monotonic())
+
+    def _run_checks(self) -> None:
+        now = time.monotonic()
+        while self._checks and self._checks[0][0] <= now:
+            when, _, connection = heapq.heappop(self._checks)
+            if connection.open and connection.planned == when:
+                connection.check(now)
+        if self._blocked and self._blocked_check <= now:
+            self._blocked_check = now + BLOCKED_CHECK
+            for connection in list(self._blocked):
+                connection.check_blocked(now)
+
+    def plan(self, when: float, connection: ClientConnection) -> None:
+        """Look at a connection when the time has come, seconds of time.monotonic()."""
+        connection.planned = when
+        heapq.heappush(self._checks, (when, next(self._numbers), connection))
+
+    def block(self, connection: ClientConnection, blocked: bool) -> None:
+        """A client's socket takes no more, or again."""
+        if not blocked:
+            self._blocked.discard(connection)
+        elif connection not in self._blocked:
+            if not self._blocked:
+                self._blocked_check = time.monotonic() + BLOCKED_CHECK
+            self._blocked.add(connection)
+
+    def _accept(self, connector: TransportConnector) -> None:
+        for _ in range(100):
+            try:
+                client, address = connector.listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # the process may have too many open files: those that are open go on
+                LOG.warning("%s: a connection could not be accepted: %s", connector, error)
+                time.sleep(0.01)
+                return
+            if connector.connections >= connector.uri.maximum_connections:
+                LOG.warning("%s: %s is refused: %d connections are open", connector, address, connector.connections)
+                client.close()
+                continue
+            client.setblocking(False)
+            with suppress(OSError):
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connector.connections += 1
+            kind = CONNECTIONS[connector.uri.scheme]
+            self._connections.add(kind(self, connector, client, f"{address[0]}:{address[1]}"))
+
+    def register(self, connection: ClientConnection, events: int, before: int) -> None:
+        """Wait for what a connection's socket is ready for."""
+        if not before:
+            self._selector.register(connection.socket, events, connection.ready)
+        elif events:
+            self._selector.modify(connection.socket, events, connection.ready)
+        else:
+            self._selector.unregister(connection.socket)
+
+    def forget(self, connection: ClientConnection) -> None:
+        """A connection has ended."""
+        self._connections.discard(connection)
+        self._blocked.discard(connection)

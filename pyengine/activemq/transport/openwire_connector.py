@@ -1,0 +1,130 @@
+"""A client that speaks OpenWire over TCP, of a connector of the broker."""
+
+from __future__ import annotations
+
+import uuid
+from functools import lru_cache
+
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
+from pyengine._engine.wire.data_structure import DataStructure
+from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
+from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
+from pyengine.activemq.transport.client_connection import ClientConnection
+from pyengine.activemq.transport.commands import ConsumerControl
+from pyengine.activemq.transport.openwire_format import WireFormat
+from pyengine.activemq.transport.openwire_session import OpenWireSession
+from pyengine.errors import ProtocolError
+from pyengine.visible import logger
+
+LOG = logger("pyengine.activemq")
+KEEP_ALIVE = TYPES["KeepAliveInfo"]()
+
+
+@lru_cache(maxsize=64)
+def broker_identity(name: str, started: int) -> DataStructure:
+    """The id of a broker, the same for all its connections."""
+    return TYPES["BrokerId"](value=f"ID:{name}-{started}-{uuid.uuid4().hex[:8]}-0:1")
+
+
+class OpenWireConnection(ClientConnection):
+    """A client: its socket, its OpenWireSession."""
+
+    session: OpenWireSession
+
+    def begin(self) -> None:
+        """Say at once what this end can do; the client does so too, and neither waits."""
+        uri, broker = self._connector.uri, self._thread.broker
+        self._format = WireFormat(
+            cache_enabled=uri.cache_enabled,
+            cache_size=uri.cache_size,
+            tight_encoding_enabled=uri.tight_encoding_enabled,
+            stack_trace_enabled=uri.stack_trace_enabled,
+            max_frame_size=uri.max_frame_size,
+            max_inactivity_duration=uri.max_inactivity_duration,
+            max_inactivity_duration_initial_delay=uri.max_inactivity_duration_initial_delay,
+        )
+        self._agreed = False
+        self._reader = OpenWireReader(max_frame_size=uri.max_frame_size)
+        self._writer = OpenWireWriter()
+        self.session = OpenWireSession(
+            broker,
+            self._write,
+            self._dispatch,
+            lambda command: self._thread.call(lambda: self._control(command)),
+            self._fail,
+            authenticate=broker.authenticate,
+            client_address=self._address,
+        )
+        self._write(self._format.command())
+
+    @property
+    def connected(self) -> bool:
+        """Whether the client has told its ConnectionInfo."""
+        return self.session.connected
+
+    @property
+    def closing(self) -> bool:
+        """Whether the session has ended."""
+        return self.session.closing
+
+    def receive(self, data: bytes) -> None:
+        """Commands, whole or in part."""
+        session, reader = self.session, self._reader
+        try:
+            reader.feed(data)
+            for command in reader:
+                if command.kind.name == "WireFormatInfo":
+                    self._negotiate(command)
+                elif not self._agreed:
+                    raise ProtocolError(f"a {command.kind.name} before the WireFormatInfo")
+                elif command.kind.name == "KeepAliveInfo":
+                    if command.response_required:
+                        self._write(KEEP_ALIVE)
+                elif command is not NO_COMMAND:
+                    session.receive(command)
+                if session.closing:
+                    return
+        except ProtocolError as error:
+            LOG.warning("%s: closed: %s", self._address, error)
+            session.closing = True
+
+    def _negotiate(self, command: DataStructure) -> None:
+        if self._agreed:
+            raise ProtocolError("a second WireFormatInfo")
+        agreed = self._format.agree(command)
+        self._agreed = True
+        settings = agreed.settings()
+        self._reader.use(max_frame_size=self._format.max_frame_size, **settings)
+        self._writer.use(**settings)
+        broker = self._thread.broker
+        self._write(
+            TYPES["BrokerInfo"](
+                broker_id=broker_identity(broker.name, broker.started),
+                broker_url=self._connector.url,
+                broker_name=broker.name,
+            )
+        )
+        silence = agreed.max_inactivity_duration / 1000
+        if silence > 0:
+            first = agreed.max_inactivity_duration_initial_delay / 1000 + silence
+            self.monitor(first, silence, silence / 3)
+
+    def _write(self, command: DataStructure) -> None:
+        self._out += self._writer.write(command)
+
+    def _control(self, command: ConsumerControl) -> None:
+        if self.open:
+            self.session.controlled(command)
+            self.flush()
+
+    def deliver(self, dispatch: MessageDispatch) -> None:
+        """Write a MessageDispatch."""
+        self.session.deliver(dispatch)
+
+    def keep_alive(self) -> bytes:
+        """A KeepAliveInfo."""
+        return self._writer.write(KEEP_ALIVE)
+
+    def leave(self) -> None:
+        """The session ends."""
+        self.session.leave()

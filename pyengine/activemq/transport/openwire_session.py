@@ -1,0 +1,390 @@
+"""One OpenWire connection at the broker: what ActiveMQ's TransportConnection makes of its commands.
+
+Commands come in by ``receive``, dispatched messages by ``deliver``; what the client is to read goes out through
+``write``. No socket, no thread: the owner of the connection calls it, one call at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
+from pyengine._engine.message.envelope import SMALLEST_SIZE
+from pyengine._engine.wire.data_structure import DataStructure, JavaThrowable
+from pyengine._engine.wire.openwire_types import TYPES
+from pyengine.activemq.transport.commands import (
+    ConnectionInfo,
+    ConnectionSink,
+    ConsumerControl,
+    ConsumerInfo,
+    MessagePull,
+    Transport,
+)
+from pyengine.activemq.transport.java_exceptions import java_error
+from pyengine.activemq.transport.openwire_messages import (
+    command_of,
+    consumer_info,
+    destination_of,
+    destination_structure,
+    id_text,
+    message_of,
+)
+from pyengine.errors import AuthenticationError, InvalidClientIDError, JMSError, ProtocolError, PyengineError
+from pyengine.visible import logger
+
+LOG = logger("pyengine.activemq")
+NEVER_DELIVERED = -1  # RemoveInfo.LAST_DELIVERED_UNSET
+NOT_KNOWN = -2  # RemoveInfo.LAST_DELIVERED_UNKNOWN
+KINDS = {int(kind): kind for kind in AckKind}
+BEGIN, PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK, RECOVER, FORGET, END = range(8)  # TransactionInfo
+ADD, REMOVE = 0, 1  # DestinationInfo
+_RESPONSE, _EXCEPTION_RESPONSE = TYPES["Response"], TYPES["ExceptionResponse"]
+_INTEGER_RESPONSE, _DATA_ARRAY_RESPONSE = TYPES["IntegerResponse"], TYPES["DataArrayResponse"]
+_DISPATCH, _PRODUCER_ACK = TYPES["MessageDispatch"], TYPES["ProducerAck"]
+_CONNECTION_CONTROL, _CONSUMER_CONTROL = TYPES["ConnectionControl"], TYPES["ConsumerControl"]
+_MESSAGE = TYPES["Message"]
+
+
+class Consumer:
+    """A consumer of the connection.
+
+    identity: its id as commands have it. sequences: the broker's number of each message that it was given and has not
+    acknowledged, in order, with the message's id.
+    """
+
+    __slots__ = ("identity", "info", "sequences")
+
+    def __init__(self, identity: DataStructure, info: ConsumerInfo) -> None:
+        self.identity = identity
+        self.info = info
+        self.sequences: dict[int, str] = {}
+
+    def acknowledged(self, ack: MessageAck) -> None:
+        """Forget what an acknowledgement settles."""
+        if ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED) or ack.transaction_id is not None:
+            return
+        if ack.kind is AckKind.INDIVIDUAL:
+            for sequence, message_id in self.sequences.items():
+                if message_id == ack.last_message_id:
+                    del self.sequences[sequence]
+                    return
+            return
+        settled = []
+        for sequence, message_id in self.sequences.items():
+            settled.append(sequence)
+            if message_id == ack.last_message_id:
+                for each in settled:
+                    del self.sequences[each]
+                return
+
+
+class OpenWireSession:
+    """One connection of a client.
+
+    write: a command for the client. dispatch: what the broker calls with a message for this connection (see
+    ConnectionSink); it leads to ``deliver``. control: the same for a command that closes a consumer; it leads to
+    ``controlled``. failed: the broker ends the connection, with the reason. authenticate: raises AuthenticationError
+    for a name and a password that may not come in.
+
+    connected: the client has told its ConnectionInfo. closing: the client or a fatal error ended it; what was written
+    must still be sent.
+    """
+
+    def __init__(
+        self,
+        broker: Transport,
+        write: Callable[[DataStructure], object],
+        dispatch: Callable[[MessageDispatch], None],
+        control: Callable[[ConsumerControl], None] = lambda command: None,
+        failed: Callable[[str], None] = lambda reason: None,
+        *,
+        authenticate: Callable[[str | None, str | None], None] = lambda user, password: None,
+        client_address: str = "",
+    ) -> None:
+        self.connected = False
+        self.closing = False
+        self.connection_id = ""
+        self._broker = broker
+        self._write = write
+        self._sink = ConnectionSink(dispatch, control=control, failed=failed, queued=True)
+        self._authenticate = authenticate
+        self._client_address = client_address
+        self._consumers: dict[str, Consumer] = {}
+        self._producers: dict[str, int] = {}
+        self._prepared: set[str] = set()
+        self._actions: dict[str, Callable[[DataStructure], DataStructure | None]] = {
+            "MessageAck": self._acknowledge,
+            "MessagePull": self._pull,
+            "TransactionInfo": self._transaction,
+            "ConnectionInfo": self._add_connection,
+            "SessionInfo": self._nothing,
+            "ConsumerInfo": self._add_consumer,
+            "ProducerInfo": self._add_producer,
+            "DestinationInfo": self._destination,
+            "RemoveInfo": self._remove,
+            "RemoveSubscriptionInfo": self._remove_subscription,
+            "KeepAliveInfo": self._nothing,
+            "FlushCommand": self._nothing,
+            "ConnectionControl": self._nothing,
+            "ConsumerControl": self._nothing,
+            "ControlCommand": self._nothing,
+            "ConnectionError": self._client_failed,
+            "ShutdownInfo": self._shut_down,
+            **{name: self._nothing for name, kind in TYPES.items() if name.endswith("Response")},
+            **{name: self._send for name, kind in TYPES.items() if kind.extends(_MESSAGE)},
+        }
+
+    # Commands in
+
+    def receive(self, command: DataStructure) -> None:
+        """A command of the client's. What goes wrong is answered if the client waits for an answer (as
+        TransportConnection.service); raises ProtocolError for what no client sends."""
+        action = self._actions.get(command.kind.name)
+        if action is None:
+            raise ProtocolError(f"a {command.kind.name} is not what a client sends")
+        try:
+            answer = action(command)
+        except PyengineError as error:
+            if isinstance(error, ProtocolError):
+                error = JMSError(str(error))
+            LOG.warning("%s: refused: %s", self.connection_id or self._client_address, error)
+            answer = self._exception(error)
+            if isinstance(error, AuthenticationError):
+                self.closing = True
+        if command.response_required:
+            self._write((answer or _RESPONSE()).replace(correlation_id=command.command_id))
+        elif command.kind.extends(_MESSAGE):
+            self._acknowledge_production(command)
+
+    def _exception(self, error: PyengineError) -> DataStructure:
+        kind, text, cause = java_error(error)
+        if cause:
+            name, _, words = cause.partition(": ")
+            return _EXCEPTION_RESPONSE(exception=JavaThrowable(kind, text, (), JavaThrowable(name, words)))
+        return _EXCEPTION_RESPONSE(exception=JavaThrowable(kind, text))
+
+    def _nothing(self, command: DataStructure) -> None:
+        """What the broker has nothing to do for."""
+
+    def _client_failed(self, command: DataStructure) -> None:
+        LOG.warning("%s: the client failed: %s", self.connection_id, command.exception)
+
+    def _shut_down(self, command: DataStructure) -> None:
+        self.closing = True
+
+    def _check_connected(self) -> None:
+        if not self.connected:
+            raise ProtocolError("a command before the ConnectionInfo")
+
+    # Connection, sessions, consumers, producers
+
+    def _add_connection(self, command: DataStructure) -> None:
+        if self.connected:
+            return  # a client that failed over says it again
+        if command.connection_id is None:
+            raise ProtocolError("ConnectionInfo.connection_id is null")
+        if command.client_id is None:
+            raise InvalidClientIDError("No clientID specified for connection request")
+        self._authenticate(command.user_name, command.password)
+        info = ConnectionInfo(
+            id_text(command.connection_id),
+            command.client_id,
+            user_name=command.user_name,
+            password=command.password,
+            client_ip=self._client_address,
+        )
+        self._broker.add_connection(info, self._sink)
+        self.connection_id = info.connection_id
+        self.connected = True
+        self._write(_CONNECTION_CONTROL(connected_brokers="", reconnect_to=""))
+
+    def _add_consumer(self, command: DataStructure) -> None:
+        self._check_connected()
+        identity = command.consumer_id
+        name = id_text(identity)
+        if name in self._consumers:
+            return
+        info = consumer_info(command, self.connection_id)
+        self._consumers[name] = Consumer(identity, info)
+        try:
+            self._broker.add_consumer(info)
+        except BaseException:
+            del self._consumers[name]
+            raise
+
+    def _add_producer(self, command: DataStructure) -> None:
+        self._check_connected()
+        name = id_text(command.producer_id)
+        destination = None if command.destination is None else destination_of(command.destination)
+        self._broker.add_producer(self.connection_id, name, destination)
+        self._producers[name] = command.window_size
+
+    def _last_delivered(self, sequence: int, consumers: list[Consumer]) -> dict[str, Any]:
+        if sequence == NOT_KNOWN:
+            return {"lost": True}
+        if sequence > NEVER_DELIVERED:
+            for consumer in consumers:
+                found = consumer.sequences.get(sequence)
+                if found is not None:
+                    return {"last_delivered": found}
+        return {}
+
+    def _remove(self, command: DataStructure) -> None:
+        if not self.connected:
+            return
+        identity, sequence = command.object_id, command.last_delivered_sequence_id
+        kind = "" if identity is None else identity.kind.name
+        if kind == "ConsumerId":
+            consumer = self._consumers.pop(id_text(identity), None)
+            if consumer is not None:
+                said = self._last_delivered(sequence, [consumer, *self._consumers.values()])
+                self._broker.remove_consumer(consumer.info.consumer_id, **said)
+        elif kind == "SessionId":
+            session = id_text(identity)
+            leaving = [each for each in self._consumers.values() if each.info.session_id == session]
+            said = self._last_delivered(sequence, leaving)
+            for each in leaving:
+                del self._consumers[each.info.consumer_id]
+            if said.get("lost"):
+                for each in leaving:
+                    self._broker.remove_consumer(each.info.consumer_id, lost=True)
+            else:
+                self._broker.remove_consumers([each.info.consumer_id for each in leaving], **said)
+            for producer in [each for each in self._producers if each.startswith(f"{session}:")]:
+                self._remove_producer(producer)
+        elif kind == "ProducerId":
+            self._remove_producer(id_text(identity))
+        elif kind == "ConnectionId":
+            said = self._last_delivered(sequence, list(self._consumers.values()))
+            self._consumers.clear()
+            self._producers.clear()
+            self.connected = False
+            self._broker.remove_connection(self.connection_id, **said)
+        else:
+            raise JMSError(f"Unknown object type in remove command: {kind or 'null'}")
+
+    def _remove_producer(self, name: str) -> None:
+        if self._producers.pop(name, None) is not None:
+            self._broker.remove_producer(name)
+
+    def _remove_subscription(self, command: DataStructure) -> None:
+        self._check_connected()
+        self._broker.remove_subscription(command.client_id or "", command.subscription_name or "")
+
+    def _destination(self, command: DataStructure) -> None:
+        self._check_connected()
+        destination = destination_of(command.destination)
+        if command.operation_type == REMOVE:
+            self._broker.remove_destination(self.connection_id, destination)
+        else:
+            self._broker.add_destination(self.connection_id, destination)
+
+    # Messages
+
+    def _send(self, command: DataStructure) -> None:
+        self._check_connected()
+        if command.destination is None or command.message_id is None:
+            raise ProtocolError(f"{command.kind.name}: a message without destination or message id")
+        transaction = None if command.transaction_id is None else id_text(command.transaction_id)
+        self._broker.send(self.connection_id, destination_of(command.destination), message_of(command), transaction)
+
+    def _acknowledge_production(self, command: DataStructure) -> None:
+        """Give a producer with a window back what its message took of it (Message.getSize)."""
+        if command.producer_id is not None and self._producers.get(id_text(command.producer_id), 0) > 0:
+            size = SMALLEST_SIZE + len(command.content or b"") + len(command.marshalled_properties or b"")
+            self._write(_PRODUCER_ACK(producer_id=command.producer_id, size=size))
+
+    def _acknowledge(self, command: DataStructure) -> None:
+        self._check_connected()
+        kind = KINDS.get(command.ack_type)
+        if kind is None:
+            raise JMSError(f"Invalid acknowledgment: {command!r}")
+        if command.consumer_id is None or command.destination is None or command.last_message_id is None:
+            raise ProtocolError("MessageAck: without consumer, destination or last message")
+        cause = command.poison_cause
+        ack = MessageAck(
+            id_text(command.consumer_id),
+            destination_of(command.destination),
+            kind,
+            id_text(command.last_message_id),
+            None if command.first_message_id is None else id_text(command.first_message_id),
+            message_count=command.message_count,
+            transaction_id=None if command.transaction_id is None else id_text(command.transaction_id),
+            poison_cause="" if cause is None else f"{cause.class_name}: {cause.message}",
+        )
+        consumer = self._consumers.get(ack.consumer_id)
+        self._broker.acknowledge(ack)
+        if consumer is not None:
+            consumer.acknowledged(ack)
+
+    def _pull(self, command: DataStructure) -> None:
+        self._check_connected()
+        self._broker.pull(
+            MessagePull(id_text(command.consumer_id), destination_of(command.destination), command.timeout)
+        )
+
+    # Transactions
+
+    def _transaction(self, command: DataStructure) -> DataStructure | None:
+        self._check_connected()
+        kind = command.type
+        if kind == RECOVER:
+            return _DATA_ARRAY_RESPONSE(data=[])
+        if command.transaction_id is None:
+            raise ProtocolError("TransactionInfo: without a transaction")
+        name = id_text(command.transaction_id)
+        if kind == BEGIN:
+            self._broker.begin(self.connection_id, name)
+        elif kind in (COMMIT_ONE_PHASE, COMMIT_TWO_PHASE):
+            self._broker.commit(name)
+        elif kind == ROLLBACK:
+            self._broker.rollback(name)
+        elif kind == PREPARE:
+            raise JMSError(f"{name}: a transaction in two phases is not supported")
+        elif kind not in (FORGET, END):
+            raise JMSError(f"Unknown transaction info type: {kind}")
+        return None
+
+    # Messages out
+
+    def deliver(self, dispatch: MessageDispatch) -> None:
+        """Write a dispatched message, or the end of a browse or a pull."""
+        consumer = self._consumers.get(dispatch.consumer_id)
+        if consumer is None:
+            return
+        message = dispatch.message
+        if message is None:
+            self._write(_DISPATCH(consumer_id=consumer.identity))
+            return
+        consumer.sequences[message.broker_sequence] = message.message_id or ""
+        self._write(
+            _DISPATCH(
+                consumer_id=consumer.identity,
+                destination=destination_structure(dispatch.destination),
+                message=command_of(message),
+                redelivery_counter=dispatch.redelivery_counter,
+            )
+        )
+
+    def controlled(self, command: ConsumerControl) -> None:
+        """The broker closes a consumer (abort of a slow consumer)."""
+        consumer = self._consumers.get(command.consumer_id)
+        if consumer is not None:
+            self._write(
+                _CONSUMER_CONTROL(
+                    consumer_id=consumer.identity,
+                    destination=destination_structure(consumer.info.destination),
+                    close=command.close,
+                )
+            )
+
+    def leave(self) -> None:
+        """The connection has ended."""
+        self.closing = True
+        if self.connected:
+            self.connected = False
+            self._consumers.clear()
+            self._producers.clear()
+            self._broker.remove_connection(self.connection_id, lost=True)
