@@ -2,7 +2,7 @@
 that come and go, and those that a policy entry asks for.
 
 They carry the broker's properties (with its spelling), and the first kind the command that they report. They are made
-if a consumer listens; one that comes late is told first of what is there. Events (events.py) report the same to
+if a consumer listens; one that comes late first gets those of what exists. Events (events.py) report the same to
 callbacks, and come whether or not an entry asks for the message.
 """
 
@@ -72,7 +72,7 @@ class Advisories:
             self._report("Connection", RemoveInfo("connection", connection_id))
 
     def consumer_added(self, subscription: Subscription) -> None:
-        """A consumer came. If it listens to advisories, it is told of what is there; others are told of it."""
+        """A consumer came. A listener to advisories gets those of what exists; of another one the listeners get one."""
         destination = subscription.info.destination
         if any(
             each.kind == "topic" and (each.is_pattern or each.name.startswith(ADVISORY))

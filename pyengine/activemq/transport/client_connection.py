@@ -134,7 +134,7 @@ class ClientConnection(ABC):
 
     @abstractmethod
     def keep_alive(self) -> bytes:
-        """What is written where nothing else was for a while."""
+        """The bytes to write after a while without others."""
 
     @abstractmethod
     def leave(self) -> None:

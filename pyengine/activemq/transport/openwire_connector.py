@@ -59,7 +59,7 @@ class OpenWireConnection(ClientConnection):
 
     @property
     def connected(self) -> bool:
-        """Whether the client has told its ConnectionInfo."""
+        """Whether the client has sent its ConnectionInfo."""
         return self.session.connected
 
     @property

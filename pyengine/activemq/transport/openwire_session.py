@@ -1,6 +1,6 @@
 """One OpenWire connection at the broker: what ActiveMQ's TransportConnection makes of its commands.
 
-Commands come in by ``receive``, dispatched messages by ``deliver``; what the client is to read goes out through
+Commands come in by ``receive``, dispatched messages by ``deliver``; what the client will read goes out through
 ``write``. No socket, no thread: the owner of the connection calls it, one call at a time.
 """
 
@@ -88,7 +88,7 @@ class OpenWireSession:
     ``controlled``. failed: the broker ends the connection, with the reason. authenticate: raises AuthenticationError
     for a name and a password that may not come in.
 
-    connected: the client has told its ConnectionInfo. closing: the client or a fatal error ended it; what was written
+    connected: the client has sent its ConnectionInfo. closing: the client or a fatal error ended it; what was written
     must still be sent.
     """
 

@@ -19,7 +19,7 @@ SCENARIOS = tuple(re.findall(r"^    void (\w+)\(\)", (SOURCES / "PlayOpenWire.ja
 
 def class_path(release: str) -> str:
     """The jars of a release and the programs compiled for it; from 6 on JMS is of another package. Raises
-    RivalMissingError, with the reason, where no JVM or no jars can be had."""
+    RivalMissingError, with the reason, if no JVM or no jars can be had."""
     where = BUILD / release
     sources = where / "sources"
     sources.mkdir(parents=True, exist_ok=True)
