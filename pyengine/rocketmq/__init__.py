@@ -60,6 +60,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SubscriptionData,
 )
 from pyengine.rocketmq.remoting.producer import Producer
+from pyengine.rocketmq.remoting.sending import SendOptions
 from pyengine.rocketmq.remoting.tls import client_ssl_context
 from pyengine.rocketmq.remoting.transaction_producer import (
     LocalTransactionState,
@@ -148,6 +149,7 @@ __all__ = [
     "RemoteBrokerOffsetStore",
     "RemotingError",
     "RemotingTimeoutError",
+    "SendOptions",
     "SendResult",
     "SendStatus",
     "SessionCredentials",

@@ -571,6 +571,7 @@ class ClusterCase(Case):
 @case(
     "pyengine.rocketmq.Cluster",
     "pyengine.rocketmq.ClusterAdmin",
+    "pyengine.rocketmq.SendOptions",
     "pyengine.rocketmq.TransactionMQProducer",
     dear=400,
 )
@@ -580,7 +581,13 @@ class NetworkCase(Case):
     def __call__(self, name: str) -> None:
         rocketmq.Cluster(f"{name}.example:9876").close()
         rocketmq.ClusterAdmin(f"{name}.example:9876").close()
-        rocketmq.TransactionMQProducer(name, namesrv_addr="127.0.0.1:9", execute=print, check=print).shutdown()
+        rocketmq.TransactionMQProducer(
+            name,
+            namesrv_addr="127.0.0.1:9",
+            execute=print,
+            check=print,
+            send_options=rocketmq.SendOptions(send_msg_timeout=len(name)),
+        ).shutdown()
 
 
 @case("pyengine.rocketmq.Broker", "pyengine.rocketmq.Producer", dear=10)

@@ -29,6 +29,7 @@ class Connecting(Protocol):
 
     def check_network(self) -> None: ...
     def build_mq_client_id(self) -> str: ...
+    def ext_fields(self) -> dict[str, str]: ...
 
 
 def take_clock(parameters: Connecting) -> bool:
@@ -61,4 +62,4 @@ def brokers_of(parameters: Connecting) -> MQClientAPI:
     if parameters.client_ip == "127.0.0.1":
         parameters.client_ip = local_address(name_servers(addr)[0])
     tls = tls_of(parameters.use_tls, parameters.ssl_context)
-    return shared_cluster(addr, parameters.build_mq_client_id(), parameters.rpc_hook, tls)
+    return shared_cluster(addr, parameters.build_mq_client_id(), parameters.rpc_hook, tls, parameters.ext_fields())

@@ -89,7 +89,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 "the message queue not be able to consume, because it's dropped. group=%s %s", consumer.group, queue
             )
             return None
-        restore_topic(consumer.group, request.messages)
+        restore_topic(consumer, request.messages)
         context = ConsumeConcurrentlyContext(queue)
         return self.call(request.messages, context, queue, partial(self._answered, request, context, began))
 

@@ -26,6 +26,7 @@ class MemberParameters(Protocol):
     message_model: MessageModel
     allocate_message_queue_strategy: Strategy
     pull_time_delay_mills_when_exception: int
+    namespace: str | None
 
 
 class MemberContext:
@@ -58,6 +59,11 @@ class MemberContext:
     def group(self) -> str:
         """The consumer group."""
         return self._parameters.consumer_group
+
+    @property
+    def namespace(self) -> str | None:
+        """In which the brokers have its topics and its group."""
+        return self._parameters.namespace
 
     @property
     def clustering(self) -> bool:

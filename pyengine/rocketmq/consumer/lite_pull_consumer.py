@@ -54,7 +54,12 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
     # -- before and after
 
     def start(self) -> None:
-        """Check the parameters, then pull until shutdown(). Raises MQClientError, and once only once."""
+        """Check the parameters, then pull until shutdown(). Raises MQClientError, and once only once.
+
+        Its group has its name within the namespace from then on.
+        """
+        if self.consumer_group:
+            self.consumer_group = self.with_namespace(plain_text("consumer_group", self.consumer_group))
         self._member.start()
 
     def shutdown(self) -> None:
@@ -90,23 +95,23 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
         but ``||`` and after assign(), ConfigurationError for a topic or an expression that is no text.
         """
         if topic is not None:
-            plain_text("topic", topic)
+            topic = self.with_namespace(plain_text("topic", topic))
         self._member.subscribe(topic, expression, message_queue_listener)
 
     def unsubscribe(self, topic: str) -> None:
         """Want a topic's messages no more; what was pulled already is still polled."""
-        self._member.unsubscribe(plain_text("topic", topic))
+        self._member.unsubscribe(self._topic(topic))
 
     def assign(self, message_queues: Collection[MessageQueue]) -> None:
         """Pull these queues and no others, without sharing them with the group.
 
         Raises ConfigurationError for none, IllegalStateError after subscribe().
         """
-        self._member.assign(listed_queues(message_queues))
+        self._member.assign(self._queues(message_queues))
 
     def set_sub_expression_for_assign(self, topic: str, sub_expression: str) -> None:
         """Have only messages with these tags of a topic's assigned queues. Before start(), else IllegalStateError."""
-        self._member.set_sub_expression_for_assign(plain_text("topic", topic), plain_text("sub", sub_expression))
+        self._member.set_sub_expression_for_assign(self._topic(topic), plain_text("sub_expression", sub_expression))
 
     def assignment(self) -> set[MessageQueue]:
         """The queues that it pulls."""
@@ -124,11 +129,11 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
 
     def pause(self, message_queues: Iterable[MessageQueue]) -> None:
         """Pull from these queues no more; what is cached is still polled."""
-        self._member.pause(listed_queues(message_queues), paused=True)
+        self._member.pause(self._queues(message_queues), paused=True)
 
     def resume(self, message_queues: Iterable[MessageQueue]) -> None:
         """Pull from these queues again, within a second."""
-        self._member.pause(listed_queues(message_queues), paused=False)
+        self._member.pause(self._queues(message_queues), paused=False)
 
     # -- offsets
 
@@ -137,15 +142,15 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
 
         Raises MQClientError for a queue that is not assigned and an offset that the queue does not have.
         """
-        self._member.seek(_queue(message_queue), whole_number("offset", offset))
+        self._member.seek(self._queue(message_queue), whole_number("offset", offset))
 
     def seek_to_begin(self, message_queue: MessageQueue) -> None:
         """Go on at the smallest offset."""
-        self._member.seek(_queue(message_queue), self._member.min_offset(message_queue))
+        self._member.seek(self._queue(message_queue), self._member.min_offset(self._queue(message_queue)))
 
     def seek_to_end(self, message_queue: MessageQueue) -> None:
         """Go on at the largest offset."""
-        self._member.seek(_queue(message_queue), self._member.max_offset(message_queue))
+        self._member.seek(self._queue(message_queue), self._member.max_offset(self._queue(message_queue)))
 
     def commit(
         self, offsets: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None, persist: bool = False
@@ -158,10 +163,10 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
         if offsets is None:
             self._member.commit_all()
         elif isinstance(offsets, Mapping):
-            checked = {_queue(queue): whole_number("offset", offset) for queue, offset in offsets.items()}
+            checked = {self._queue(queue): whole_number("offset", offset) for queue, offset in offsets.items()}
             self._member.commit_offsets(checked, persist=persist)
         else:
-            self._member.commit(listed_queues(offsets), persist=persist)
+            self._member.commit(self._queues(offsets), persist=persist)
 
     def commit_sync(
         self, offsets: Mapping[MessageQueue, int] | Iterable[MessageQueue] | None = None, persist: bool = False
@@ -173,17 +178,18 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
         """The offset that was noted, else the one that the brokers have; -1 for none. Raises MQClientError if they
         cannot be asked.
         """
-        return self._member.committed(_queue(message_queue))
+        return self._member.committed(self._queue(message_queue))
 
     def offset_for_timestamp(self, message_queue: MessageQueue, timestamp: int) -> int:
         """The first offset that was stored at ``timestamp`` (ms since 1970) or later."""
-        return self._member.search_offset(_queue(message_queue), whole_number("timestamp", timestamp))
+        return self._member.search_offset(self._queue(message_queue), whole_number("timestamp", timestamp))
 
     # -- topics
 
     def fetch_message_queues(self, topic: str) -> set[MessageQueue]:
         """All queues of a topic. Raises MQClientError if there is no such topic."""
-        return self._member.fetch_message_queues(plain_text("topic", topic))
+        queues = self._member.fetch_message_queues(self._topic(topic))
+        return {self.queue_without_namespace(queue) for queue in queues}
 
     def register_topic_message_queue_change_listener(self, topic: str, listener: TopicListener) -> None:
         """Have function(topic, queues) called when a topic gets other queues, for assign(). They are compared every
@@ -192,16 +198,23 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
         if not callable(listener):
             hint = "give a function of (topic, queues)"
             raise ConfigurationError("listener", repr(listener), "cannot be called", hint)
-        self._member.listen_to_topic(plain_text("topic", topic), listener)
+        self._member.listen_to_topic(self._topic(topic), listener)
 
     def consumer_running_info(self, *, with_stacks: bool = False) -> ConsumerRunningInfo:
         """What the consumer is doing (spec rocketmq 9). with_stacks: where every thread of the process is, too."""
         member = self._member
         return lite_running_info(member.context, self, member.assigned, with_stacks=with_stacks)
 
+    # -- names at the brokers
 
-def _queue(given: Any) -> MessageQueue:
-    if not isinstance(given, MessageQueue):
-        hint = "give one of assignment() or fetch_message_queues(topic)"
-        raise ConfigurationError("message_queue", repr(given), "no MessageQueue", hint)
-    return given
+    def _topic(self, topic: str) -> str:
+        return self.with_namespace(plain_text("topic", topic))
+
+    def _queues(self, queues: Iterable[MessageQueue]) -> list[MessageQueue]:
+        return [self.queue_with_namespace(queue) for queue in listed_queues(queues)]
+
+    def _queue(self, given: Any) -> MessageQueue:
+        if not isinstance(given, MessageQueue):
+            hint = "give one of assignment() or fetch_message_queues(topic)"
+            raise ConfigurationError("message_queue", repr(given), "no MessageQueue", hint)
+        return self.queue_with_namespace(given)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from pyengine._engine.rocketmq.client.lite_pull import AssignedQueues
+from pyengine._engine.rocketmq.client.namespaces import without_namespace
 from pyengine._engine.rocketmq.client.validators import attached, suggested
 from pyengine.errors import ConfigurationError, IllegalStateError, MQClientError, PyengineError
 from pyengine.rocketmq.consumer.brokers import brokers_of
@@ -310,6 +311,8 @@ class LitePullMember:
                 assigned = self.assigned.get(batch.queue)
                 if assigned is not None:
                     assigned.consume_offset = offset
+            for message in batch.messages:
+                message.topic = without_namespace(message.topic, self.context.namespace)
             return batch.messages
 
     def _maybe_auto_commit(self, now: int) -> None:

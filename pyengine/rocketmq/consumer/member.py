@@ -6,6 +6,7 @@ import os
 import threading
 from typing import Any
 
+from pyengine._engine.rocketmq.client.namespaces import with_namespace
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import attached, suggested
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
@@ -265,7 +266,7 @@ class GroupMember:
         back. Returns the fields of the wire's ConsumeMessageDirectlyResult.
         """
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
-        restore_topic(self.context.group, [message])
+        restore_topic(self.context, [message])
         orderly, clock = self.context.orderly, self.context.clock
         context = ConsumeOrderlyContext(queue) if orderly else ConsumeConcurrentlyContext(queue)
         began = clock.now()
@@ -313,7 +314,8 @@ class GroupMember:
 
     def _copy_subscription(self) -> None:
         try:
-            for topic, selector in self.context.parameters.subscription.items():
+            for name, selector in self.context.parameters.subscription.items():
+                topic = with_namespace(self.context.namespace, name) if isinstance(name, str) else name
                 self.subscriptions[topic] = build_subscription(topic, selector, self.context.clock.now())
         except ConfigurationError:
             raise

@@ -160,7 +160,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
     def _consume(self, run: OrderlyRun) -> Heard | Waiting:
         """The batch through the listener, and what follows from its answer; the user's own interrupt, if it was."""
         consumer, queue = self._consumer, run.queue
-        restore_topic(consumer.group, run.messages)
+        restore_topic(consumer, run.messages)
         context = ConsumeOrderlyContext(queue)
         began = consumer.clock.now()
         self._rebalancing.listener_begins(run.process_queue)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
+from pyengine._engine.rocketmq.client.namespaces import with_namespace, without_namespace
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, check_ranges, suggested
 from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared, named_arguments
@@ -27,10 +28,10 @@ from pyengine.rocketmq.consumer.listener import (
 from pyengine.rocketmq.consumer.offset_store import OffsetStore
 from pyengine.rocketmq.remoting.mq_client_api import ConsumeFromWhere, MessageModel, MQClientAPI, plain_text
 from pyengine.rocketmq.subscription import MessageSelector
-from pyengine.rocketmq.tables.allocation import AllocateMessageQueueAveragely, Strategy
+from pyengine.rocketmq.tables.allocation import AllocateMessageQueueAveragely, MessageQueue, Strategy
 from pyengine.whole_numbers import is_whole_number
 
-_POP, _TRACE, _NAMESPACE = "POP consumption", "message trace", "namespaces in the names of topics and groups"
+_POP, _TRACE = "POP consumption", "message trace"
 # Parameters whose effect is not there: what they ask for.
 NOT_DONE = {
     "client_rebalance": _POP,
@@ -40,8 +41,7 @@ NOT_DONE = {
     "enable_trace": _TRACE,
     "trace_topic": _TRACE,
     "trace_dispatcher": _TRACE,
-    "namespace": _NAMESPACE,
-    "namespace_v2": _NAMESPACE,
+    "namespace_v2": "the namespace of a real cluster's proxy",
     "rpc_hook": "hooks, as those of ACL",
     "use_tls": "TLS",
     "ssl_context": "TLS",
@@ -55,9 +55,10 @@ class ClientConfig(Declared):
     timedelta.
 
     Nothing here is checked. namesrv_addr, the name servers of a real cluster (``host:port;host:port``), counts where no
-    broker is given; client_ip is then by default the address that this machine has in their network. What concerns
-    sockets, namespaces and tracing has the real defaults and no effect inside one process: namespace, access_channel,
-    the trace, TLS, proxy, detector and decode settings.
+    broker is given; client_ip is then by default the address that this machine has in their network. namespace: topics
+    and groups have names within it, ``ns%topic`` at the brokers, without it for listeners; namespace_v2 goes with every
+    request (``ns``, for proxies of 5.x). What concerns sockets and tracing has the real defaults and no effect inside
+    one process: access_channel, the trace, TLS, proxy, detector and decode settings.
     use_tls: connections are TLS (``tls.enable``), by ssl_context, or by the system's trust without one; ssl_context
     alone says so too. See client_ssl_context for the real client's names.
     local_offset_store_dir: where broadcasting keeps its offsets, ``~/.rocketmq_offsets`` by default (the system
@@ -125,10 +126,29 @@ class ClientConfig(Declared):
     def check_network(self) -> None:
         """Raise ConfigurationError for a setting that a real cluster would be asked for and that is not built."""
         plain = ClientConfig()
-        for name in ("namespace", "namespace_v2", "socks_proxy_config", "enable_trace", "use_heartbeat_v2"):
+        for name in ("socks_proxy_config", "enable_trace", "use_heartbeat_v2"):
             value = getattr(self, name)
             if value != getattr(plain, name):
                 raise ConfigurationError(name, repr(value), "not built for namesrv_addr", "leave it out")
+
+    def with_namespace(self, name: str) -> str:
+        """A topic's or group's name at the brokers."""
+        return with_namespace(self.namespace, name)
+
+    def queue_with_namespace(self, queue: MessageQueue) -> MessageQueue:
+        """A queue at the brokers."""
+        if not self.namespace or not isinstance(queue, MessageQueue):
+            return queue
+        return queue._replace(topic=self.with_namespace(queue.topic))
+
+    def queue_without_namespace(self, queue: MessageQueue) -> MessageQueue:
+        """A queue as its user knows it."""
+        return queue._replace(topic=without_namespace(queue.topic, self.namespace)) if self.namespace else queue
+
+    def ext_fields(self) -> dict[str, str]:
+        """What every request to a real cluster has, beside its own (NamespaceRpcHook, StreamTypeRPCHook)."""
+        found = {"nsd": "true", "ns": self.namespace_v2} if self.namespace_v2 else {}
+        return found | ({"ReqT": "0"} if self.enable_stream_request_type else {})
 
     def build_mq_client_id(self) -> str:
         """``ip@instance[@unit][@STREAM]``; clients with one id share their threads and their rebalance."""
@@ -162,9 +182,14 @@ class MemberParameters(ClientConfig):
             value = getattr(self, parameter.name)
             if parameter.type in ("int", "Milliseconds") and not is_whole_number(value):
                 raise ConfigurationError(parameter.name, repr(value), "a whole number is needed")
-            if parameter.name in ("client_ip", "instance_name", "unit_name", "consume_timestamp") and not (
-                isinstance(value, str) or (value is None and parameter.default in (None, ""))
-            ):
+            if parameter.name in (
+                "client_ip",
+                "instance_name",
+                "unit_name",
+                "namespace",
+                "namespace_v2",
+                "consume_timestamp",
+            ) and not (isinstance(value, str) or (value is None and parameter.default in (None, ""))):
                 raise ConfigurationError(parameter.name, repr(value), "a text is needed")
         choices: dict[str, type[Enum]] = {"message_model": MessageModel, "consume_from_where": ConsumeFromWhere}
         for name, kind in choices.items():
@@ -237,7 +262,7 @@ class ConsumerParameters(MemberParameters):
     def not_done(self) -> list[tuple[str, str]]:
         """The parameters that are set and ask for what is not done here: (name, what they ask for)."""
         untouched = {each.name: each.default for each in fields(self)}
-        done = {"rpc_hook", "use_tls", "ssl_context"} if self.namesrv_addr else set()
+        done = {"rpc_hook", "use_tls", "ssl_context", "namespace_v2"} if self.namesrv_addr else set()
         return [
             (name, NOT_DONE[name]) for name in NOT_DONE if name not in done and getattr(self, name) != untouched[name]
         ]

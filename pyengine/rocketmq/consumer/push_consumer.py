@@ -60,7 +60,8 @@ class DefaultMQPushConsumer(PushConsumerParameters):
         for a topic or an expression that is no text.
         """
         try:
-            subscription = build_subscription(topic, expression, self.clock.now())
+            name = self.with_namespace(plain_text("topic", topic))
+            subscription = build_subscription(name, expression, self.clock.now())
         except ConfigurationError:
             raise
         except PyengineError as error:
@@ -69,8 +70,7 @@ class DefaultMQPushConsumer(PushConsumerParameters):
 
     def unsubscribe(self, topic: str) -> None:
         """Want a topic's messages no more. Raises ConfigurationError for what is no text."""
-        plain_text("topic", topic)
-        self._member.unsubscribe(topic)
+        self._member.unsubscribe(self.with_namespace(plain_text("topic", topic)))
 
     def register_message_listener(self, listener: MessageListener | Listener) -> MessageListener | Listener:
         """Set the listener and return it, so that it can decorate a function.
@@ -85,7 +85,12 @@ class DefaultMQPushConsumer(PushConsumerParameters):
         return listener
 
     def start(self) -> None:
-        """Check the parameters, then pull and consume until shutdown(). Raises MQClientError, and once only once."""
+        """Check the parameters, then pull and consume until shutdown(). Raises MQClientError, and once only once.
+
+        Its group has its name within the namespace from then on.
+        """
+        if self.consumer_group:
+            self.consumer_group = self.with_namespace(plain_text("consumer_group", self.consumer_group))
         self._member.start()
 
     def shutdown(self) -> None:
@@ -129,22 +134,23 @@ class DefaultMQPushConsumer(PushConsumerParameters):
 
     def max_offset(self, queue: MessageQueue) -> int:
         """The offset that the queue's next message will get."""
-        return self._member.running.api.max_offset(queue)
+        return self._member.running.api.max_offset(self.queue_with_namespace(queue))
 
     def min_offset(self, queue: MessageQueue) -> int:
         """The smallest offset that the queue still has."""
-        return self._member.running.api.min_offset(queue)
+        return self._member.running.api.min_offset(self.queue_with_namespace(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """The first offset that was stored at ``timestamp`` (ms since 1970) or later."""
-        return self._member.running.api.search_offset(queue, timestamp)
+        return self._member.running.api.search_offset(self.queue_with_namespace(queue), timestamp)
 
     def fetch_subscribe_message_queues(self, topic: str) -> set[MessageQueue]:
         """All queues of a topic. Raises MQClientError if there is no such topic."""
-        queues = self._member.running.api.topic_subscribe_info(topic)
+        name = self.with_namespace(plain_text("topic", topic))
+        queues = self._member.running.api.topic_subscribe_info(name)
         if queues is None:
-            raise MQClientError(attached(f"The topic[{topic}] not exist"))
-        return set(queues)
+            raise MQClientError(attached(f"The topic[{name}] not exist"))
+        return {self.queue_without_namespace(queue) for queue in queues}
 
     def metrics(self) -> Iterator[Metric]:
         """Its numbers now, for :mod:`pyengine.metrics`: queues, rates, flow control, how the listener's calls ended."""

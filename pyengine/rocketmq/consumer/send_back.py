@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pyengine._engine.rocketmq.client.consume_concurrently import restored_topic
-from pyengine.rocketmq.consumer.context import ConsumerContext
+from pyengine._engine.rocketmq.client.namespaces import with_namespace, without_namespace
+from pyengine.rocketmq.consumer.context import ConsumerContext, MemberContext
 from pyengine.rocketmq.message import (
     PROPERTY_DELAY_TIME_LEVEL,
     PROPERTY_MAX_RECONSUME_TIMES,
@@ -23,12 +24,15 @@ log = logger("pyengine.rocketmq")
 INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 
 
-def restore_topic(group: str, messages: list[MessageExt]) -> None:
-    """A retried message has the topic it was sent to again."""
+def restore_topic(context: MemberContext, messages: list[MessageExt]) -> None:
+    """A retried message has the topic it was sent to again, without its namespace."""
+    group, namespace = context.group, context.namespace
     for message in messages:
         sent_to = message.properties.get(PROPERTY_RETRY_TOPIC)
         if sent_to is not None:
             message.topic = restored_topic(message.topic, sent_to, retry_topic(group))
+        if namespace:
+            message.topic = without_namespace(message.topic, namespace)
 
 
 def send_message_back(
@@ -40,6 +44,7 @@ def send_message_back(
     """
     group, times = context.group, context.parameters.max_reconsume_times
     limit = 16 if times == -1 else times
+    message.topic = with_namespace(context.namespace, message.topic)
     try:
         context.running.api.consumer_send_message_back(group, message, delay_level, limit)
     except Exception as error:
@@ -52,6 +57,8 @@ def send_message_back(
             exc_info=error,
         )
         send_to_retry_topic(context, message, limit)
+    finally:
+        message.topic = without_namespace(message.topic, context.namespace)
 
 
 def send_to_retry_topic(context: ConsumerContext, message: MessageExt, max_reconsume_times: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import count
 
 from pyengine._engine.wire.remoting import ONE_WAY, RESPONSE, RemotingCommand, RemotingReader, write_command
@@ -225,7 +225,7 @@ class RemotingClient:
 
     requested: function(channel, command) that is called with each request of the other ends; see Channel. connected:
     function(channel) that is called with each new connection before anything else is sent. credentials: signs every
-    request. connect: makes the transports.
+    request. connect: makes the transports. ext_fields: of every request, beside its own.
     """
 
     def __init__(
@@ -235,7 +235,9 @@ class RemotingClient:
         connected: Callable[[Channel], None],
         credentials: SessionCredentials | None = None,
         connect: Connect = SocketTransport,
+        ext_fields: Mapping[str, str] | None = None,
     ) -> None:
+        self._ext_fields = dict(ext_fields or {})
         self._clock = clock
         self._connect_to = connect
         self._requested = requested
@@ -253,6 +255,8 @@ class RemotingClient:
         self, code: int, ext_fields: dict[str, str] | None = None, body: bytes | None = None
     ) -> RemotingCommand:
         """A request of this client, signed."""
+        if self._ext_fields:
+            ext_fields = {**(ext_fields or {}), **self._ext_fields}
         made = RemotingCommand(
             code, language="PYTHON", version=VERSION, opaque=next(self._opaque), ext_fields=ext_fields, body=body
         )

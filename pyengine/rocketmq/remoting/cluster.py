@@ -6,10 +6,9 @@ import logging
 import random
 import ssl
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -17,10 +16,7 @@ from pyengine._engine.rocketmq.client.validators import attached, suggested
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
 from pyengine._engine.rocketmq.commands.stored_message import (
-    COMPRESSED,
     decode_stored,
-    encode_client_message,
-    properties_text,
 )
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import named_arguments
@@ -39,13 +35,10 @@ from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, response
-from pyengine.rocketmq.remoting.compression import TYPES, compress
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
     FLAG_LITE_PULL,
-    NO_PERMISSION,
     QUERY_NOT_FOUND,
-    SERVICE_NOT_AVAILABLE,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
     ClientEvents,
@@ -57,15 +50,13 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     PullStatus,
     SendCallback,
     SendResult,
-    SendStatus,
     SubscriptionData,
-    batch_result,
-    one_topic,
     plain_text,
     queue_key,
     queue_of,
     subscription_body,
 )
+from pyengine.rocketmq.remoting.sending import AUTO_CREATE_TOPIC, DEFAULT_QUEUES, Sending, SendOptions
 from pyengine.rocketmq.remoting.stored_message import message_ext, pulled_messages, received
 from pyengine.rocketmq.remoting.tls import check_context
 from pyengine.rocketmq.remoting.transport import Connect, SocketTransport, parse_address
@@ -83,42 +74,24 @@ RESET_CONSUMER_CLIENT_OFFSET = 220
 GET_CONSUMER_STATUS_FROM_CLIENT = 221
 GET_CONSUMER_RUNNING_INFO = 307
 CONSUME_MESSAGE_DIRECTLY = 309
-SEND_BATCH_MESSAGE = 320
 GET_BROKER_CLUSTER_INFO = 106
 CHECK_CLIENT_CONFIG = 46
 NOTIFY_CONSUMER_IDS_CHANGED = 40
 
 SUCCESS = 0
-SYSTEM_BUSY = 2
-NO_BUYER_ID = 204
-NOT_IN_CURRENT_UNIT = 205
-SEND_STATUS = {
-    SUCCESS: SendStatus.SEND_OK,
-    10: SendStatus.FLUSH_DISK_TIMEOUT,
-    11: SendStatus.SLAVE_NOT_AVAILABLE,
-    12: SendStatus.FLUSH_SLAVE_TIMEOUT,
-}
 PULL_STATUS = {
     SUCCESS: PullStatus.FOUND,
     19: PullStatus.NO_NEW_MSG,
     20: PullStatus.NO_MATCHED_MSG,
     21: PullStatus.OFFSET_ILLEGAL,
 }
-# A send that is answered so is tried at another broker (DefaultMQProducer.retryResponseCodes).
-RETRIED = {
-    TOPIC_NOT_EXIST, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR, SYSTEM_BUSY, NO_PERMISSION, NO_BUYER_ID, NOT_IN_CURRENT_UNIT,
-}  # fmt: skip
 NOT_FOUND_TOPIC = 10005
 
 API_TIMEOUT = 3000  # ms
 HEARTBEAT_INTERVAL = 30_000
 SEND_BACK_TIMEOUT = 5000
-SEND_TIMEOUT = 3000
+DETECTION = 3000  # ms between looks at brokers that cannot be reached
 ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues anew
-SEND_TRIES = 3
-COMPRESS_FROM = 4096  # bytes of a body
-AUTO_CREATE_TOPIC = "TBW102"
-DEFAULT_QUEUES = 4
 MASTER = 0
 READABLE, WRITABLE = 4, 2  # bits of a perm
 
@@ -142,6 +115,7 @@ class Cluster:
     ssl_context: the TLS of every connection, see client_ssl_context; None for plain ones.
     clock: what timeouts and intervals go by, a SystemClock of its own by default. connect: makes the connections, TCP
     with ssl_context by default; see :mod:`.transport`.
+    ext_fields: that every request has, beside its own. sending: how messages are sent.
 
     Raises ConfigurationError for addresses that are none. Its calls raise RemotingError where nobody can be reached,
     MQBrokerError where a broker refuses, MQClientError for a topic or a broker that no name server knows. A context
@@ -157,6 +131,7 @@ class Cluster:
         ssl_context: ssl.SSLContext | None = None,
         clock: Clock | None = None,
         connect: Connect | None = None,
+        ext_fields: Mapping[str, str] | None = None,
     ) -> None:
         self.name_servers = name_servers(namesrv_addr)
         if credentials is not None and not isinstance(credentials, SessionCredentials):
@@ -169,7 +144,7 @@ class Cluster:
         self._own_clock = clock is None
         if connect is None:
             connect = partial(SocketTransport, tls=ssl_context)
-        self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials, connect)
+        self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials, connect, ext_fields)
         self._lock = threading.Lock()
         self._events = ClientEvents()
         self._routes: dict[str, _Route] = {}
@@ -177,7 +152,7 @@ class Cluster:
         self._suggested: dict[MessageQueue, int] = {}  # broker id that the last pull was told to ask next
         self._heartbeats: dict[str, bytes] = {}  # group -> the body of its last heartbeat
         self._producer_heartbeats: dict[str, bytes] = {}  # the same of producer groups
-        self._turns: dict[str, count[int]] = {}
+        self.sending = Sending(self._remoting, self.clock, self.publish_queues, self._master)
         self.closed = False
 
     def __enter__(self) -> Cluster:
@@ -265,6 +240,37 @@ class Cluster:
             self.clock.call_at(self.clock.now() + HEARTBEAT_INTERVAL, self._beat)
         except IllegalStateError:
             log.debug("the cluster is closed: no further heartbeat")
+
+    def detect(self, options: SendOptions) -> None:
+        """Every three seconds ask brokers that could not be reached whether they answer (LatencyFaultToleranceImpl)."""
+        try:
+            self.clock.call_at(self.clock.now() + DETECTION, lambda: self._detect(options))
+        except IllegalStateError:
+            log.debug("the cluster is closed: no further detection")
+
+    def _detect(self, options: SendOptions) -> None:
+        if self.closed:
+            return
+        # It waits, which the clock's thread must not.
+        threading.Thread(target=self._detect_once, args=(options,), name="LatencyFaultTolerance", daemon=True).start()
+        self.detect(options)
+
+    def _detect_once(self, options: SendOptions) -> None:
+        for broker in self.sending.faults.due(self.clock.now(), options.detect_interval):
+            with self._lock:
+                address = self._brokers.get(broker, {}).get(MASTER)
+                topic = next(iter(self._routes), None)
+            found: bool | None = None
+            if address is not None:
+                try:
+                    fields = {"topic": topic or "", "queueId": 0, "bname": broker}
+                    self._ask(address, "GetMaxOffsetRequestHeader", fields, options.detect_timeout)
+                    found = topic is not None
+                except (RemotingError, MQBrokerError) as error:
+                    log.debug("%s is not reachable: %s", broker, error)
+                    found = False
+            for line in self.sending.faults.detected(broker, found):
+                log.info("%s", line)
 
     def end_transaction(self, half: HalfMessage, outcome: int, remark: str | None, *, checked: bool) -> None:
         """Tell a broker what became of a half message (one way). outcome: 8 commits, 12 rolls back, 0 is not known yet.
@@ -460,86 +466,26 @@ class Cluster:
 
     def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
         """Store a message. Without a queue in the next one of the topic, in turn, and at another broker if one cannot
-        be reached or refuses in a way that may pass: three tries. A body of 4,096 bytes or more is compressed.
+        be reached or refuses in a way that may pass, as :attr:`sending` says. A body of 4,096 bytes or more is
+        compressed.
         """
-        return self._sent(message, queue, self._send_fields(group, message))
-
-    def _sent(
-        self,
-        message: Message,
-        queue: MessageQueue | None,
-        command: tuple[dict[str, Any], bytes],
-        batch: Sequence[Message] | None = None,
-    ) -> SendResult:
-        """Send, and again where that may help. batch: the messages in the body, if there are several."""
-        most = SEND_TRIES if queue is None else 1
-        broker = None
-        for left in reversed(range(most)):
-            chosen = queue if queue is not None else self._next_queue(message.topic, broker)
-            broker = chosen.broker_name
-            try:
-                request = self._send_request(message, chosen, *command)
-                answer = self._remoting.invoke(self._master(chosen), request, SEND_TIMEOUT)
-                return self._send_result(message, chosen, answer, batch)
-            except (RemotingError, MQBrokerError) as error:
-                if not left or (isinstance(error, MQBrokerError) and error.code not in RETRIED):
-                    raise
-                log.warning("sendKernelImpl exception, resend at once, Broker: %s: %s", chosen, error)
-        raise AssertionError("unreachable")
+        return self.sending.send(group, message, queue)
 
     def send_message_async(
         self, group: str, message: Message, queue: MessageQueue | None, callback: SendCallback
     ) -> None:
         """The same without waiting: the answer, or why there is none, goes to ``callback``, on a thread of its own.
-        One that a broker does not answer, or refuses in a way that may pass, is sent to another, three times in all.
+        One that a broker does not answer is sent to another; one that it refuses is not.
         """
-        command, most = self._send_fields(group, message), SEND_TRIES if queue is None else 1
-
-        def attempt(left: int, avoided: str | None) -> None:
-            try:
-                chosen = queue if queue is not None else self._next_queue(message.topic, avoided)
-                request, address = self._send_request(message, chosen, *command), self._master(chosen)
-                self._remoting.invoke_async(address, request, SEND_TIMEOUT, lambda found: answered(left, chosen, found))
-            except (RemotingError, MQClientError, ProtocolError) as error:
-                failed(left, avoided, error)
-
-        def answered(left: int, chosen: MessageQueue, found: RemotingCommand | RemotingError) -> None:
-            try:
-                if isinstance(found, RemotingError):
-                    raise found
-                result = self._send_result(message, chosen, found)
-            except (RemotingError, MQBrokerError, ProtocolError) as error:
-                failed(left, chosen.broker_name, error)
-            else:
-                callback(result)
-
-        def failed(left: int, avoided: str | None, error: Exception) -> None:
-            passes = isinstance(error, RemotingError) or (isinstance(error, MQBrokerError) and error.code in RETRIED)
-            if left > 1 and passes:
-                log.warning("async send msg by retry. topic=%s: %s", message.topic, error)
-                attempt(left - 1, avoided)
-            else:
-                callback(error)
-
-        attempt(most, None)
+        self.sending.send_async(group, message, queue, callback)
 
     def send_message_one_way(self, group: str, message: Message, queue: MessageQueue | None = None) -> None:
         """The same, with nobody told what became of it. Raises what keeps it from being written."""
-        chosen = queue if queue is not None else self._next_queue(message.topic, None)
-        request = self._send_request(message, chosen, *self._send_fields(group, message))
-        self._remoting.invoke_one_way(self._master(chosen), request)
+        self.sending.send_one_way(group, message, queue)
 
     def send_batch(self, group: str, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
         """Store messages of one topic, one behind the other in one queue; tried as :meth:`send_message`."""
-        topic = one_topic(messages)
-        body = b"".join(
-            encode_client_message(bytes(each.body or b""), {"WAIT": "true", **each.properties}, each.flag)
-            for each in messages
-        )
-        whole = Message(topic, body)
-        fields, _ = self._send_fields(group, Message(topic))
-        fields["m"] = True
-        return self._sent(whole, queue, (fields, body), messages)
+        return self.sending.send_batch(group, messages, queue)
 
     # What administrators ask (see admin.ClusterAdmin)
 
@@ -564,55 +510,6 @@ class Cluster:
         return self._success(self._remoting.invoke(address, self._remoting.command(code, fields), timeout_millis))
 
     # Within
-
-    def _send_fields(self, group: str, message: Message) -> tuple[dict[str, Any], bytes]:
-        """The header, without its queue, and the body of a send."""
-        body, flag = bytes(message.body or b""), 0
-        if len(body) >= COMPRESS_FROM:
-            body, flag = compress(body), COMPRESSED | TYPES["ZLIB"]
-        properties = {"WAIT": "true", **message.properties}
-        fields: dict[str, Any] = {"a": group, "b": message.topic, "c": AUTO_CREATE_TOPIC, "d": DEFAULT_QUEUES}
-        if message.topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
-            times = properties.pop(names.PROPERTY_RECONSUME_TIME, None)
-            most = properties.pop(names.PROPERTY_MAX_RECONSUME_TIMES, None)
-            fields["l"] = None if most is None else int(most)
-            fields["j"] = 0 if times is None else int(times)
-        else:
-            fields["j"] = 0
-        fields |= {"f": flag, "g": self.clock.now(), "h": message.flag, "k": False, "m": False}
-        fields["i"] = properties_text(properties)
-        return fields, body
-
-    def _send_request(
-        self, message: Message, queue: MessageQueue, fields: dict[str, Any], body: bytes
-    ) -> RemotingCommand:
-        header = write_header("SendMessageRequestHeaderV2", {**fields, "e": queue.queue_id, "n": queue.broker_name})
-        code = SEND_BATCH_MESSAGE if fields["m"] else CODES["SendMessageRequestHeaderV2"]
-        return self._remoting.command(code, header, body)
-
-    def _send_result(
-        self, message: Message, queue: MessageQueue, answer: RemotingCommand, batch: Sequence[Message] | None = None
-    ) -> SendResult:
-        status = SEND_STATUS.get(answer.code)
-        if status is None:
-            raise MQBrokerError(answer.code, answer.remark or "")
-        header = read_header("SendMessageResponseHeader", answer.ext_fields)
-        offset_msg_id: str = header["msgId"] or ""
-        unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, offset_msg_id)
-        stored = MessageQueue(message.topic, queue.broker_name, header["queueId"] or 0)
-        if batch is not None:
-            return batch_result(status, batch, offset_msg_id.split(","), stored, header["queueOffset"] or 0)
-        return SendResult(status, unique, offset_msg_id, stored, header["queueOffset"] or 0)
-
-    def _next_queue(self, topic: str, avoided: str | None) -> MessageQueue:
-        queues = self.publish_queues(topic)
-        with self._lock:
-            turn = self._turns.setdefault(topic, count(random.randrange(1000)))
-        for _ in queues:
-            chosen = queues[next(turn) % len(queues)]
-            if chosen.broker_name != avoided:
-                return chosen
-        return queues[next(turn) % len(queues)]
 
     def _command(self, header: str, fields: dict[str, Any], body: bytes | None = None) -> RemotingCommand:
         return self._remoting.command(CODES[header], write_header(header, fields), body)
@@ -854,8 +751,7 @@ def _heartbeat_body(heartbeat: HeartbeatData) -> bytes:
     return write_body("HeartbeatData", value)
 
 
-_Shared = tuple[str, str, SessionCredentials | None, ssl.SSLContext | None]
-_shared: WeakValueDictionary[_Shared, Cluster] = WeakValueDictionary()
+_shared: WeakValueDictionary[tuple[object, ...], Cluster] = WeakValueDictionary()
 _shared_lock = threading.Lock()
 
 
@@ -864,12 +760,15 @@ def shared_cluster(
     client_id: str,
     credentials: SessionCredentials | None = None,
     ssl_context: ssl.SSLContext | None = None,
+    ext_fields: Mapping[str, str] | None = None,
 ) -> Cluster:
     """The Cluster of a client of this process: consumers with one client id have one connection to each broker."""
-    key = namesrv_addr, client_id, credentials, ssl_context
+    key = namesrv_addr, client_id, credentials, ssl_context, tuple(sorted((ext_fields or {}).items()))
     with _shared_lock:
         found = _shared.get(key)
         if found is None or found.closed:
-            found = Cluster(namesrv_addr, client_id, credentials=credentials, ssl_context=ssl_context)
+            found = Cluster(
+                namesrv_addr, client_id, credentials=credentials, ssl_context=ssl_context, ext_fields=ext_fields
+            )
             _shared[key] = found
     return found

@@ -7,10 +7,12 @@ import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Self, overload
 
+from pyengine._engine.rocketmq.client.namespaces import with_namespace, without_namespace
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
 from pyengine.attributes import Declared, named_arguments
 from pyengine.errors import ConfigurationError, MQClientError
@@ -29,6 +31,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     plain_text,
     whole_number,
 )
+from pyengine.rocketmq.remoting.sending import SendOptions
 from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.remoting.transport import local_address
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -38,6 +41,8 @@ QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 log = logging.getLogger("pyengine.rocketmq")
 
 _producers = count(1)
+
+PROPERTY_INSTANCE_ID = "INSTANCE_ID"  # the namespace of a message
 
 # Properties of a delay that the open broker stores and does not look at: that of the cloud's own producers.
 NOT_HONOURED = frozenset(("__STARTDELIVERTIME",))
@@ -50,7 +55,9 @@ class Producer(Declared):
 
     rpc_hook: SessionCredentials that sign what goes to ``namesrv_addr``. Its connections end with :meth:`shutdown`, or
     with the block of a context manager. max_message_size: bytes of a body (DefaultMQProducer: 4 MiB); the brokers have
-    a limit of their own. use_tls, ssl_context: TLS to ``namesrv_addr``, as with ClientConfig.
+    a limit of their own. use_tls, ssl_context, namespace, namespace_v2, instance_name, unit_name: as with ClientConfig,
+    all but namespace for ``namesrv_addr`` alone; and so is send_options: SendOptions, tries, timeouts and which brokers
+    are avoided.
 
     Raises MQClientError with RocketMQ's texts for a group that may not have its name, ConfigurationError for a broker,
     an address, a group or a size that is none.
@@ -59,6 +66,7 @@ class Producer(Declared):
     broker: MQClientAPI
     group: str
     max_message_size: int
+    namespace: str | None
     _changeable: ClassVar[frozenset[str]] = frozenset({"group", "max_message_size"})
 
     def __init__(
@@ -71,6 +79,11 @@ class Producer(Declared):
         max_message_size: int = MAX_MESSAGE_SIZE,
         use_tls: bool = False,
         ssl_context: ssl.SSLContext | None = None,
+        namespace: str | None = None,
+        namespace_v2: str | None = None,
+        instance_name: str | None = None,
+        unit_name: str | None = None,
+        send_options: SendOptions | None = None,
     ) -> None:
         is_cluster = callable(getattr(broker, "send_message", None))
         if not is_cluster and (broker is not None or namesrv_addr is None):
@@ -78,17 +91,43 @@ class Producer(Declared):
             raise ConfigurationError("broker", repr(broker), "no RocketMQ cluster", hint)
         if broker is not None and namesrv_addr is not None:
             raise ConfigurationError("namesrv_addr", repr(namesrv_addr), "there is a broker too", "give one of them")
-        check_group(plain_text("group", group))
+        for name, text in (
+            ("namespace", namespace),
+            ("namespace_v2", namespace_v2),
+            ("instance_name", instance_name),
+            ("unit_name", unit_name),
+        ):
+            if text is not None:
+                plain_text(name, text)
+        if send_options is not None and not isinstance(send_options, SendOptions):
+            raise ConfigurationError("send_options", repr(send_options), "SendOptions are needed")
+        if namesrv_addr is None and send_options is not None:
+            hint = "an embedded broker answers at once: leave it out"
+            raise ConfigurationError("send_options", repr(send_options), "they need namesrv_addr", hint)
+        self.namespace = namespace
+        group = with_namespace(namespace, plain_text("group", group))
+        check_group(group)
         self.group = group
         self.max_message_size = whole_number("max_message_size", max_message_size)
         tls = tls_of(use_tls, ssl_context)
-        self._own = None if namesrv_addr is None else Cluster(namesrv_addr, credentials=rpc_hook, ssl_context=tls)
+        fields = {"nsd": "true", "ns": namespace_v2} if namespace_v2 else {}
+        self._own = (
+            None
+            if namesrv_addr is None
+            else Cluster(namesrv_addr, credentials=rpc_hook, ssl_context=tls, ext_fields=fields)
+        )
         self.broker = self._own or broker  # type: ignore[assignment]
         address = "127.0.0.1" if self._own is None else local_address(self._own.name_servers[0])
         host = bytes(int(part) for part in address.split(".")) if ":" not in address else os.urandom(4)
         self._prefix = f"{host.hex().upper()}{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
         if self._own is not None:
-            self._own.register_client(f"{address}@{os.getpid()}#{self._prefix}", self._client_events())
+            instance = instance_name if instance_name is not None else f"{os.getpid()}#{self._prefix}"
+            unit = f"@{unit_name}" if unit_name and not unit_name.isspace() else ""
+            self._own.register_client(f"{address}@{instance}{unit}", self._client_events())
+            if send_options is not None:
+                self._own.sending.use(send_options)
+                if send_options.start_detector_enable:
+                    self._own.detect(send_options)
             self._own.register_producer(group)
         self._number = count()
         self._warned_of: set[str] = set()
@@ -165,12 +204,12 @@ class Producer(Declared):
                 message.delay_time_level = delay_time_level
         elif body is not None or tags is not None or keys is not None or properties is not None or delay_time_level:
             raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
-        self._prepare(message)
+        sent = self._prepare(message)
         if queue is not None or selector is not None:
-            queue = self._chosen(message, queue, selector, arg)
-        result = self.broker.send_message(self.group, message, queue)
+            queue = self._chosen(sent, queue, selector, arg)
+        result = self.broker.send_message(self.group, sent, queue)
         settle(self.broker.clock)
-        return result
+        return self._as_sent(result)
 
     def send_one_way(
         self,
@@ -182,8 +221,8 @@ class Producer(Declared):
     ) -> None:
         """Send a message without waiting: nobody is told whether it is stored (sendOneway). Raises as :meth:`send`, but
         for what the broker says of it."""
-        self._prepare(message)
-        self.broker.send_message_one_way(self.group, message, self._chosen(message, queue, selector, arg))
+        sent = self._prepare(message)
+        self.broker.send_message_one_way(self.group, sent, self._chosen(sent, queue, selector, arg))
         settle(self.broker.clock)
 
     def send_async(
@@ -199,18 +238,18 @@ class Producer(Declared):
         A coroutine awaits ``asyncio.wrap_future(producer.send_async(message))``. A callback of the future runs on a
         thread of the producer's and must not wait. What is wrong with the message itself is raised here.
         """
-        self._prepare(message)
-        chosen = self._chosen(message, queue, selector, arg)
+        sent = self._prepare(message)
+        chosen = self._chosen(sent, queue, selector, arg)
         future: Future[SendResult] = Future()
         future.set_running_or_notify_cancel()
 
         def answered(found: SendResult | Exception) -> None:
             if isinstance(found, SendResult):
-                future.set_result(found)
+                future.set_result(self._as_sent(found))
             else:
                 future.set_exception(found)
 
-        self.broker.send_message_async(self.group, message, chosen, answered)
+        self.broker.send_message_async(self.group, sent, chosen, answered)
         settle(self.broker.clock)
         return future
 
@@ -222,29 +261,46 @@ class Producer(Declared):
         none at all.
         """
         check_listed("messages", messages, "[Message('topic', b'body')]")
-        listed = list(messages)
-        for message in listed:
-            self._prepare(message)
+        listed = [self._prepare(message) for message in messages]
         topic = one_topic(listed)
         if sum(len(each.body or b"") for each in listed) > self.max_message_size:
             check_message(topic, b"".join(bytes(each.body or b"") for each in listed), self.max_message_size)
-        result = self.broker.send_batch(self.group, listed, queue)
+        result = self.broker.send_batch(self.group, listed, self._at_brokers(queue))
         settle(self.broker.clock)
-        return result
+        return self._as_sent(result)
 
-    def _prepare(self, message: Message) -> None:
-        """Check a message, and give it its id."""
+    def _at_brokers(self, queue: MessageQueue | None) -> MessageQueue | None:
+        """A queue by its name at the brokers."""
+        if not self.namespace or not isinstance(queue, MessageQueue):
+            return queue
+        return queue._replace(topic=with_namespace(self.namespace, queue.topic))
+
+    def _as_sent(self, result: SendResult) -> SendResult:
+        """A result with the topic's name as its sender knows it."""
+        if not self.namespace:
+            return result
+        topic = without_namespace(result.queue.topic, self.namespace)
+        return replace(result, queue=result.queue._replace(topic=topic))
+
+    def _prepare(self, message: Message) -> Message:
+        """Check a message, and give it its id. Returns what is sent: the same, within a namespace a copy."""
         if not isinstance(message, Message):
             raise ConfigurationError("message", repr(message), "a Message or a topic is needed")
         message.check()
         properties = message.properties
         if not NOT_HONOURED.isdisjoint(properties):
             self._warn(properties)
-        check_message(message.topic, message.body, self.max_message_size)
+        namespace = self.namespace
+        topic = message.topic if not namespace else with_namespace(namespace, message.topic)
+        check_message(topic, message.body, self.max_message_size)
         if names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
             now, number = self.broker.clock.now(), next(self._number)
             unique = f"{self._prefix}{now & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}"
             properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique
+        if not namespace:
+            return message
+        properties[PROPERTY_INSTANCE_ID] = namespace
+        return Message(topic, message.body, properties=properties, flag=message.flag)
 
     def _warn(self, properties: Mapping[str, str]) -> None:
         for name in NOT_HONOURED.intersection(properties) - self._warned_of:
@@ -254,7 +310,8 @@ class Producer(Declared):
     def _chosen(
         self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, arg: Any
     ) -> MessageQueue | None:
-        """Where a message is to go; None: to the next queue."""
+        """Where a message is to go; None: to the next queue. message: as it is sent."""
+        queue = self._at_brokers(queue)
         if selector is not None and not callable(selector):
             hint = "give a function of (queues, message, arg) that returns one of the queues"
             raise ConfigurationError("selector", repr(selector), "cannot be called", hint)
@@ -263,7 +320,12 @@ class Producer(Declared):
         if selector is not None:
             if queue is not None:
                 raise MQClientError("give a queue or a selector, not both")
-            queue = selector(self.broker.publish_queues(message.topic), message, arg)
+            queues = self.broker.publish_queues(message.topic)
+            if self.namespace:
+                plain = without_namespace(message.topic, self.namespace)
+                queues = [each._replace(topic=plain) for each in queues]
+                message = Message(plain, message.body, properties=message.properties, flag=message.flag)
+            queue = self._at_brokers(selector(queues, message, arg))
             if queue is None:
                 raise MQClientError("select message queue return null.")
         return queue

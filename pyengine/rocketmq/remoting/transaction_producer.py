@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar
 
+from pyengine._engine.rocketmq.client.namespaces import without_namespace
 from pyengine._engine.rocketmq.commands.stored_message import parse_message_id
 from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import ConfigurationError, IllegalStateError, MQBrokerError, MQClientError, RemotingError
@@ -17,6 +18,7 @@ from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, HalfMessage, SendResult, SendStatus
 from pyengine.rocketmq.remoting.producer import Producer, log
+from pyengine.rocketmq.remoting.sending import SendOptions
 
 
 class LocalTransactionState(Enum):
@@ -65,6 +67,11 @@ class TransactionMQProducer(Producer):
         max_message_size: int = MAX_MESSAGE_SIZE,
         use_tls: bool = False,
         ssl_context: ssl.SSLContext | None = None,
+        namespace: str | None = None,
+        namespace_v2: str | None = None,
+        instance_name: str | None = None,
+        unit_name: str | None = None,
+        send_options: SendOptions | None = None,
     ) -> None:
         for name, given in (("execute", execute), ("check", check)):
             if not callable(given):
@@ -76,6 +83,11 @@ class TransactionMQProducer(Producer):
             max_message_size=max_message_size,
             use_tls=use_tls,
             ssl_context=ssl_context,
+            namespace=namespace,
+            namespace_v2=namespace_v2,
+            instance_name=instance_name,
+            unit_name=unit_name,
+            send_options=send_options,
         )
         self.execute = execute
         self.check = check
@@ -131,6 +143,7 @@ class TransactionMQProducer(Producer):
         if half.group != self.group:
             log.warning("checkTransactionState, pick producer by group[%s] failed", half.group)
             return
+        message.topic = without_namespace(message.topic, self.namespace)
 
         def answer() -> None:
             state, problem = self._state_of(lambda: self.check(message), "checkLocalTransactionState")

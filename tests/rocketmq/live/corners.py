@@ -179,10 +179,13 @@ class PythonClient:
         self._lite: dict[str, rocketmq.DefaultLitePullConsumer] = {}
         self._lock = threading.Lock()
 
-    def _producer(self, group: str) -> rocketmq.Producer:
-        if group not in self._producers:
-            self._producers[group] = rocketmq.Producer(namesrv_addr=self.names, **self._network, group=group)
-        return self._producers[group]
+    def _producer(self, group: str, namespace: str | None) -> rocketmq.Producer:
+        known = group if namespace is None else f"{namespace}/{group}"
+        if known not in self._producers:
+            self._producers[known] = rocketmq.Producer(
+                namesrv_addr=self.names, group=group, namespace=namespace, **self._network
+            )
+        return self._producers[known]
 
     def send(self, message: Mapping[str, Any], **how: Any) -> Any:
         manner, number, selector = how.get("how", "sync"), how.get("queue"), None
@@ -193,7 +196,7 @@ class PythonClient:
             def selector(queues: Sequence[rocketmq.MessageQueue], _: object, at: int) -> Any:
                 return next((queue for queue in queues if queue.queue_id == at), None)
 
-        producer = self._producer(how.get("group", "senders"))
+        producer = self._producer(how.get("group", "senders"), how.get("namespace"))
         try:
             if manner == "batch":
                 result = producer.send_batch([_message(each) for each in how["messages"]])
@@ -248,7 +251,7 @@ class PythonClient:
             status = ConsumeOrderlyStatus
             return status.SUCCESS if took(listed, context) else status.SUSPEND_CURRENT_QUEUE_A_MOMENT
 
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"namespace": how.get("namespace")}
         if "most" in how:
             options["max_reconsume_times"] = how["most"]
         if how.get("broadcasting"):
@@ -278,7 +281,7 @@ class PythonClient:
 
     def lite(self, name: str, group: str, **how: Any) -> None:
         made = rocketmq.DefaultLitePullConsumer(
-            group, namesrv_addr=self.names, **self._network, auto_commit=False,
+            group, namesrv_addr=self.names, namespace=how.get("namespace"), **self._network, auto_commit=False,
             consume_from_where=ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
         )  # fmt: skip
         if "topic" in how:

@@ -51,6 +51,7 @@ CORNERS = {
     "Go on 5.3.3": ("go", "real"),
     "Go on pyengine": ("go", "ours"),
 }
+OF_SEND = ("queue", "how", "decision", "transactions", "group", "namespace")
 REFERENCE = "Java on 5.3.3"
 # The Go client checks, retries and stores some things otherwise than Java's.
 REFERENCES = {"Go on 5.3.3": "Go on 5.3.3", "Go on pyengine": "Go on 5.3.3"}
@@ -70,7 +71,7 @@ class Corner:
 
     def send(self, *bodies: str, tags: Sequence[str] = ("A",), **how: Any) -> list[Any]:
         """Send bodies, tags in turn. how: of the message; ``queue``, ``how`` and ``group`` are of the send."""
-        of_send = {name: how.pop(name) for name in ("queue", "how", "decision", "transactions", "group") if name in how}
+        of_send = {name: how.pop(name) for name in OF_SEND if name in how}
         return [
             self.client.send(
                 {"topic": self.topic, "body": body.encode(), "tags": tags[number % len(tags)], **how}, **of_send
@@ -578,6 +579,28 @@ def lite_pull_pauses(corner: Corner) -> Any:
     paused = len(corner.client.lite_call(member, "poll", timeout=500))
     corner.client.lite_call(member, "resume", **place)
     return paused, [each["key"] for each in _polled(corner, member, 1)]
+
+
+# Namespaces
+
+
+@scenario
+def namespace(corner: Corner) -> Any:
+    corner.make_topic(topic=f"ns%{corner.topic}")
+    (result,) = corner.send("m", namespace="ns", queue=1)
+    found = corner.wait(corner.consume(namespace="ns", failures=1), 2)
+    shown = [(each["key"], each["times"], each["topic"] == corner.topic) for each in found]
+    plain = corner.consume(topic=f"ns%{corner.topic}", group=f"{corner.group}-plain")
+    (outside,) = corner.wait(plain, 1)
+    return result["topic"] == corner.topic, shown, outside["topic"][:3], _properties(corner, outside)
+
+
+@scenario
+def lite_pull_in_a_namespace(corner: Corner) -> Any:
+    corner.make_topic(1, topic=f"ns%{corner.topic}")
+    corner.send("m", namespace="ns")
+    member = corner.lite(namespace="ns", topic=corner.topic)
+    return [(each["key"], each["topic"] == corner.topic) for each in _polled(corner, member, 1)]
 
 
 # Topics and queues

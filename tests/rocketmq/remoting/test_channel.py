@@ -214,7 +214,7 @@ def consumer_of(**parameters: object) -> rocketmq.DefaultMQPushConsumer:
 
 
 def test_what_is_not_built_for_a_real_cluster_is_refused_by_name() -> None:
-    for parameter in ({"socks_proxy_config": "x"}, {"namespace": "n"}, {"enable_trace": True}):
+    for parameter in ({"socks_proxy_config": "x"}, {"use_heartbeat_v2": True}, {"enable_trace": True}):
         with pytest.raises(ConfigurationError, match=f"{next(iter(parameter))}=.*not built for namesrv_addr"):
             consumer_of(**parameter).start()
     with pytest.raises(ConfigurationError, match="a real cluster goes by the system's time"):

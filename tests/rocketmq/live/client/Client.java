@@ -90,7 +90,9 @@ public class Client {
 
     static DefaultMQProducer producer(JSONObject request) throws Exception {
         String group = request.getString("group");
-        DefaultMQProducer found = producers.get(group);
+        String namespace = request.getString("namespace");
+        String known = namespace == null ? group : namespace + "/" + group;
+        DefaultMQProducer found = producers.get(known);
         if (found != null) return found;
         if (request.getBooleanValue("transactions")) {
             TransactionMQProducer made = new TransactionMQProducer(group);
@@ -111,10 +113,11 @@ public class Client {
             found = new DefaultMQProducer(group);
         }
         found.setNamesrvAddr(request.getString("names"));
+        if (namespace != null) found.setNamespace(namespace);
         found.setInstanceName(instance());
         found.setSendMsgTimeout(10000);
         found.start();
-        producers.put(group, found);
+        producers.put(known, found);
         return found;
     }
 
@@ -187,6 +190,7 @@ public class Client {
         int slow = request.getIntValue("slow");
         DefaultMQPushConsumer push = new DefaultMQPushConsumer(request.getString("group"));
         push.setNamesrvAddr(request.getString("names"));
+        if (request.getString("namespace") != null) push.setNamespace(request.getString("namespace"));
         push.setInstanceName(request.getString("instance") == null ? instance() : request.getString("instance"));
         push.setPollNameServerInterval(500);
         push.setPersistConsumerOffsetInterval(500);
@@ -234,6 +238,7 @@ public class Client {
         Consumer made = new Consumer();
         DefaultLitePullConsumer lite = new DefaultLitePullConsumer(request.getString("group"));
         lite.setNamesrvAddr(request.getString("names"));
+        if (request.getString("namespace") != null) lite.setNamespace(request.getString("namespace"));
         lite.setInstanceName(instance());
         lite.setAutoCommit(false);
         lite.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);

@@ -34,6 +34,7 @@ type message struct {
 type request struct {
 	Op           string    `json:"op"`
 	Names        string    `json:"names"`
+	Namespace    string    `json:"namespace"`
 	Group        string    `json:"group"`
 	Name         string    `json:"name"`
 	Topic        string    `json:"topic"`
@@ -131,6 +132,9 @@ func sent(result *primitive.SendResult) any {
 }
 
 func send(r request) (any, error) {
+	if r.Namespace != "" {
+		return nil, errors.New("not there: namespace")
+	}
 	p := producers[r.Group]
 	if p == nil {
 		var err error
