@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyengine import rocketmq
     from pyengine.activemq.broker.broker import Broker
     from pyengine.activemq.client.connection import Connection
-    from pyengine.activemq.transport.stomp_connector import TransportConnector
+    from pyengine.activemq.transport.client_connection import TransportConnector
     from pyengine.clock import ManualClock
 
 

@@ -101,3 +101,13 @@ class RemoveInfo:
 
     kind: str
     object_id: str
+
+
+@frozen
+@dataclass(frozen=True, slots=True)
+class RemoveSubscriptionInfo:
+    """A durable subscription was deleted. connection_id: of the client that did so."""
+
+    connection_id: str
+    client_id: str
+    subscription_name: str

@@ -66,7 +66,11 @@ cdef class RegionBroker:
             region.sent += 1
             way = region.find(destination)
             if way is None:
-                way = self.router.way(destination)
+                self.router.creator = connection_id
+                try:
+                    way = self.router.way(destination)
+                finally:
+                    self.router.creator = None
             message._connection_id = connection_id
             message.received(way.text, region.sent, now)
             if region.takes(way, message):

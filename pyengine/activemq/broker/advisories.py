@@ -1,27 +1,37 @@
-"""Advisory messages, to the topics of ActiveMQ's AdvisoryBroker: of connections, consumers, producers and destinations
-that come and go, and those that a policy entry asks for.
+"""Advisory messages: connections, consumers and producers that come and leave, destinations, and what a policy entry
+asks for, sent to the topics of ActiveMQ's AdvisoryBroker.
 
-They carry the broker's properties (with its spelling), and the first kind the command that they report. They are made
-if a consumer listens; one that comes late first gets those of what exists. Events (events.py) report the same to
-callbacks, and come whether or not an entry asks for the message.
+They carry the broker's properties (with its spelling), and as their data structure the client's command, or the message
+without its body. They are made while a consumer of such topics is there; one that comes later is sent what is there
+already. Events (events.py) report the same to callbacks, and come whether or not an entry asks for the message.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.events import (
+    DeadLetter,
     Event,
     MessageConsumed,
     MessageDelivered,
     MessageDiscarded,
+    MessageExpired,
     NoConsumer,
     SlowConsumer,
 )
 from pyengine.activemq.broker.services import BrokerServices, Routes
 from pyengine.activemq.broker.subscription import Subscription
-from pyengine.activemq.transport.commands import ConnectionInfo, DestinationInfo, ProducerInfo, RemoveInfo
+from pyengine.activemq.transport.commands import (
+    ConnectionInfo,
+    DestinationInfo,
+    ProducerInfo,
+    RemoveInfo,
+    RemoveSubscriptionInfo,
+)
 from pyengine.destinations import ADVISORY, Destination
 
 # The switch of a policy entry for each kind of event that has one.
@@ -32,6 +42,222 @@ SWITCHES: dict[type[Event], str] = {
     MessageConsumed: "advisory_for_consumed",
     NoConsumer: "send_advisory_if_no_consumers",
 }
+# Those that are sent without a switch -> the word of their topic.
+ALWAYS: dict[type[Event], str] = {MessageExpired: "Expired", DeadLetter: "MessageDLQd"}
+DESTINATIONS = {"queue": "Queue", "topic": "Topic", "temp-queue": "TempQueue", "temp-topic": "TempTopic"}
+
+
+class Counted(Protocol):
+    """What the broker counts of a destination, and what it has."""
+
+    def consumers_at(self, destination: Destination) -> int:
+        """How many consumers it has, durable subscriptions without their consumer included."""
+
+    def producers_at(self, destination: Destination) -> int:
+        """How many producers it has."""
+
+
+class Advisories:
+    """Sends the advisory messages of one broker. consumers: the subscriptions that are there."""
+
+    def __init__(
+        self,
+        services: BrokerServices,
+        routes: Routes,
+        counted: Counted,
+        consumers: Callable[[], list[Subscription]],
+    ) -> None:
+        self._services = services
+        self._routes = routes
+        self._counted = counted
+        self._consumers = consumers
+        self._sent = 0
+        self._listeners: set[Subscription] = set()
+        self._connections: dict[str, ConnectionInfo] = {}
+        self._producers: dict[str, ProducerInfo] = {}
+        self._destinations: dict[Destination, DestinationInfo] = {}
+
+    # Those that listen
+
+    def join(self, subscription: Subscription) -> None:
+        """A consumer came."""
+        if any(
+            each.kind == "topic" and (each.is_pattern or each.name.startswith(ADVISORY))
+            for each in subscription.patterns
+        ):
+            self._listeners.add(subscription)
+
+    def leave(self, subscription: Subscription) -> None:
+        """A consumer left."""
+        self._listeners.discard(subscription)
+
+    def forget(self) -> None:
+        """The broker closes."""
+        self._listeners.clear()
+
+    def _replay(self, subscription: Subscription) -> None:
+        """Send a new listener what is there already, as far as its topics are those of one kind."""
+        names = [each.name.removeprefix(ADVISORY) for each in subscription.patterns]
+        target = subscription.info.consumer_id
+        if "Connection" in names:
+            for connection in self._connections.values():
+                self._send("Connection", connection, target=target)
+        temporary = all(name in ("TempQueue", "TempTopic") for name in names)
+        if temporary or any(name in DESTINATIONS.values() for name in names):
+            for info in list(self._destinations.values()):
+                if info.destination.is_temporary or not temporary:
+                    self._send(DESTINATIONS[info.destination.kind], info, target=target)
+        if any(name.startswith("Producer.") for name in names):
+            for producer in self._producers.values():
+                self._of_producer(producer.destination, producer, target)
+        if any(name.startswith("Consumer.") for name in names):
+            for each in self._consumers():
+                if not _is_advisory(each.info.destination):
+                    self._of_consumer(each.info.destination, each.info, target)
+
+    # What clients do
+
+    def connection_added(self, info: ConnectionInfo) -> None:
+        """A client connected. Its password is left out."""
+        info = replace(info, password=None)
+        self._send("Connection", info)
+        self._connections[info.connection_id] = info
+
+    def connection_removed(self, connection_id: str) -> None:
+        """A client left."""
+        self._send("Connection", RemoveInfo("connection", connection_id))
+        self._connections.pop(connection_id, None)
+
+    def consumer_added(self, subscription: Subscription) -> None:
+        """A consumer is attached to its destinations."""
+        info = subscription.info
+        if not _is_advisory(info.destination):
+            self._of_consumer(info.destination, info)
+        elif subscription in self._listeners:
+            self._replay(subscription)
+
+    def consumer_removed(self, subscription: Subscription) -> None:
+        """A consumer is gone from its destinations."""
+        destination = subscription.info.destination
+        if not _is_advisory(destination) and (not destination.is_temporary or destination in self._destinations):
+            self._of_consumer(destination, RemoveInfo("consumer", subscription.info.consumer_id))
+
+    def subscription_removed(self, connection_id: str, client_id: str, name: str, destination: Destination) -> None:
+        """A durable subscription was deleted."""
+        self._of_consumer(destination, RemoveSubscriptionInfo(connection_id, client_id, name))
+
+    def producer_added(self, info: ProducerInfo) -> None:
+        """A producer came."""
+        if info.destination is not None and not _is_advisory(info.destination):
+            self._producers[info.producer_id] = info
+            self._of_producer(info.destination, info)
+
+    def producer_removed(self, producer_id: str) -> None:
+        """A producer left."""
+        info = self._producers.pop(producer_id, None)
+        destination = None if info is None else info.destination
+        if destination is not None and (not destination.is_temporary or destination in self._destinations):
+            self._of_producer(destination, RemoveInfo("producer", producer_id))
+
+    def destination_added(self, destination: Destination, connection_id: str | None) -> None:
+        """A destination was made by a command of that connection; None: by the broker itself."""
+        if not _is_advisory(destination):
+            info = self._destinations[destination] = DestinationInfo(destination, False, connection_id or "")
+            self._send(DESTINATIONS[destination.kind], info)
+
+    def destination_removed(self, destination: Destination) -> None:
+        """A destination was removed."""
+        info = self._destinations.pop(destination, None)
+        if info is not None:
+            self._send(DESTINATIONS[destination.kind], replace(info, removed=True))
+
+    def _of_consumer(self, destination: Destination, command: object, target: str | None = None) -> None:
+        topic = f"Consumer.{_kind(destination)}.{destination.name}"
+        if self._is_heard(topic):
+            self._send(topic, command, {"consumerCount": self._counted.consumers_at(destination)}, target)
+
+    def _of_producer(self, destination: Destination | None, command: object, target: str | None = None) -> None:
+        assert destination is not None
+        topic = f"Producer.{_kind(destination)}.{destination.name}"
+        if self._is_heard(topic):
+            self._send(topic, command, {"producerCount": self._counted.producers_at(destination)}, target)
+
+    # What happens to messages
+
+    def fire(self, event: Event) -> None:
+        """Send the advisory message of an event if the policy entry of its destination asks for one."""
+        if not self._listeners or event.destination.name.startswith(ADVISORY):
+            return
+        always = ALWAYS.get(type(event))
+        switch = SWITCHES.get(type(event))
+        if always is None:
+            if switch is None:
+                return
+            found = self._routes.destinations.get(event.destination)
+            asked = found is not None and found.policy is not None and getattr(found.policy, switch)
+            # A queue reports its slow consumers without a switch, too (Queue.doActualDispatch).
+            if not asked and not (isinstance(event, SlowConsumer) and event.destination.kind.endswith("queue")):
+                return
+        elif isinstance(event, DeadLetter) and event.sent_to is None:
+            return
+        name = f"{always or type(event).__name__}.{_kind(event.destination)}.{event.destination.name}"
+        if not self._is_heard(name):
+            return
+        if isinstance(event, NoConsumer):
+            if not event.message.persistent:
+                topic = Destination(ADVISORY + name, "topic")
+                self._routes.route(topic, event.message.copy(), self._services.clock.now())
+            return
+        properties: dict[str, str | int] = {}
+        command: object = None
+        if isinstance(event, (MessageDiscarded, MessageDelivered, MessageConsumed, MessageExpired, DeadLetter)):
+            command = event.message.copy()
+            if command.body is not None:  # of the same kind, and empty
+                command.body = type(command.body)()
+            if not isinstance(event, DeadLetter):
+                properties["orignalMessageId"] = event.message.message_id or ""
+            if not isinstance(event, (MessageExpired, DeadLetter)):
+                properties["orignalDestination"] = str(event.destination)
+        if isinstance(event, (SlowConsumer, MessageDiscarded)):
+            properties["consumerId"] = event.consumer.consumer_id
+            command = command or event.consumer
+        if isinstance(event, MessageDiscarded):
+            properties["discardedCount"] = event.count
+        self._send(name, command, properties)
+
+    def _is_heard(self, name: str) -> bool:
+        """Whether a consumer of that topic is there."""
+        if not self._listeners:
+            return False
+        topic = Destination(ADVISORY + name, "topic")
+        return any(each.covers(topic) for each in self._listeners)
+
+    def _send(
+        self,
+        name: str,
+        command: object,
+        properties: dict[str, str | int] | None = None,
+        target: str | None = None,
+    ) -> None:
+        if not self._is_heard(name):
+            return
+        self._sent += 1
+        broker = self._services.name
+        message = Message(
+            {
+                "originBrokerName": broker,
+                "originBrokerId": f"ID:{broker}",
+                "originBrokerURL": f"vm://{broker}",
+                **(properties or {}),
+            },
+            type="Advisory",
+            message_id=f"ID:{broker}-advisory:1:0:0:{self._sent}",
+            delivery_mode="NON_PERSISTENT",
+            priority=0,
+            data_structure=command,
+            target_consumer_id=target,
+        )
+        self._routes.route(Destination(ADVISORY + name, "topic"), message, self._services.clock.now())
 
 
 def _is_advisory(destination: Destination) -> bool:
@@ -39,184 +265,4 @@ def _is_advisory(destination: Destination) -> bool:
 
 
 def _kind(destination: Destination) -> str:
-    return f"{'Queue' if destination.kind.endswith('queue') else 'Topic'}.{destination.name}"
-
-
-def _topic_of_kind(destination: Destination) -> str:
-    return {"queue": "Queue", "topic": "Topic", "temp-queue": "TempQueue", "temp-topic": "TempTopic"}[destination.kind]
-
-
-class Advisories:
-    """Sends the advisory messages of one broker."""
-
-    def __init__(self, services: BrokerServices, routes: Routes) -> None:
-        self._services = services
-        self._routes = routes
-        self._sent = 0
-        self._listeners: set[Subscription] = set()
-        self._connections: dict[str, ConnectionInfo] = {}
-        self._consumers: dict[str, Subscription] = {}
-        self._producers: dict[str, ProducerInfo] = {}
-
-    # Connections, consumers, producers, destinations (AdvisoryBroker.addConnection and so on)
-
-    def connection_added(self, info: ConnectionInfo) -> None:
-        """A client connected."""
-        shown = replace(info, password=None)
-        self._connections[info.connection_id] = shown
-        self._report("Connection", shown)
-
-    def connection_removed(self, connection_id: str) -> None:
-        """A client left."""
-        if self._connections.pop(connection_id, None) is not None:
-            self._report("Connection", RemoveInfo("connection", connection_id))
-
-    def consumer_added(self, subscription: Subscription) -> None:
-        """A consumer came. A listener to advisories gets those of what exists; of another one the listeners get one."""
-        destination = subscription.info.destination
-        if any(
-            each.kind == "topic" and (each.is_pattern or each.name.startswith(ADVISORY))
-            for each in subscription.patterns
-        ):
-            self._listeners.add(subscription)
-        if _is_advisory(destination):
-            self._tell(subscription)
-        else:
-            self._consumers[subscription.info.consumer_id] = subscription
-            self._report(f"Consumer.{_kind(destination)}", subscription.info, consumers=destination)
-
-    def consumer_removed(self, subscription: Subscription) -> None:
-        """A consumer left."""
-        self._listeners.discard(subscription)
-        if self._consumers.pop(subscription.info.consumer_id, None) is not None:
-            destination = subscription.info.destination
-            gone = RemoveInfo("consumer", subscription.info.consumer_id)
-            self._report(f"Consumer.{_kind(destination)}", gone, consumers=destination)
-
-    def producer_added(self, info: ProducerInfo) -> None:
-        """A producer of one destination came."""
-        if info.destination is not None and not _is_advisory(info.destination):
-            self._producers[info.producer_id] = info
-            self._report(f"Producer.{_kind(info.destination)}", info, producers=info.destination)
-
-    def producer_removed(self, producer_id: str) -> None:
-        """A producer left."""
-        info = self._producers.pop(producer_id, None)
-        if info is not None and info.destination is not None:
-            gone = RemoveInfo("producer", producer_id)
-            self._report(f"Producer.{_kind(info.destination)}", gone, producers=info.destination)
-
-    def producers_removed(self, connection_id: str) -> None:
-        """The producers of a connection left."""
-        for info in [each for each in self._producers.values() if each.connection_id == connection_id]:
-            self.producer_removed(info.producer_id)
-
-    def destination_added(self, destination: Destination) -> None:
-        """A destination was made."""
-        if not _is_advisory(destination):
-            self._report(_topic_of_kind(destination), DestinationInfo(destination))
-
-    def destination_removed(self, destination: Destination) -> None:
-        """A destination was removed."""
-        if not _is_advisory(destination):
-            self._report(_topic_of_kind(destination), DestinationInfo(destination, removed=True))
-
-    def forget(self) -> None:
-        """The broker closes."""
-        self._listeners.clear()
-        self._consumers.clear()
-
-    def _tell(self, listener: Subscription) -> None:
-        """Report what is there to a consumer of advisories that comes now."""
-        if any(each.name == f"{ADVISORY}Connection" for each in listener.patterns):
-            for connection in self._connections.values():
-                self._report("Connection", connection, listener=listener)
-        kinds = {f"{ADVISORY}{each}" for each in ("Queue", "Topic", "TempQueue", "TempTopic")}
-        if any(each.name in kinds for each in listener.patterns):
-            for destination in list(self._routes.destinations):
-                if not _is_advisory(destination):
-                    self._report(_topic_of_kind(destination), DestinationInfo(destination), listener=listener)
-        if any(each.name.startswith(f"{ADVISORY}Producer.") for each in listener.patterns):
-            for info in self._producers.values():
-                if info.destination is not None:
-                    name = f"Producer.{_kind(info.destination)}"
-                    self._report(name, info, producers=info.destination, listener=listener)
-        if any(each.name.startswith(f"{ADVISORY}Consumer.") for each in listener.patterns):
-            for consumer in self._consumers.values():
-                destination = consumer.info.destination
-                name = f"Consumer.{_kind(destination)}"
-                self._report(name, consumer.info, consumers=destination, listener=listener)
-
-    def _report(
-        self,
-        name: str,
-        command: object,
-        *,
-        consumers: Destination | None = None,
-        producers: Destination | None = None,
-        listener: Subscription | None = None,
-    ) -> None:
-        """Send one to its topic. consumers, producers: the destination whose consumers or producers it counts.
-        listener: the only consumer that gets it."""
-        topic = Destination(f"{ADVISORY}{name}", "topic")
-        if not any(each.covers(topic) for each in (self._listeners if listener is None else (listener,))):
-            return
-        message = self._message()
-        message.data_structure = command
-        if consumers is not None:
-            count = sum(consumers == each.info.destination for each in self._consumers.values())
-            message.set_int_property("consumerCount", count)
-        if producers is not None:
-            count = sum(producers == each.destination for each in self._producers.values())
-            message.set_int_property("producerCount", count)
-        if listener is not None:
-            message.target_consumer_id = listener.info.consumer_id
-        self._sent += 1
-        self._routes.route(topic, message, self._services.clock.now())
-
-    def _message(self) -> Message:
-        name = self._services.name
-        return Message(
-            {
-                "originBrokerName": name,
-                "originBrokerId": f"ID:{name}",
-                "originBrokerURL": f"vm://{name}",
-            },
-            type="Advisory",
-            message_id=f"ID:{name}-advisory:1:0:0:{self._sent + 1}",
-            delivery_mode="NON_PERSISTENT",
-            priority=0,
-        )
-
-    # What a policy entry asks for
-
-    def fire(self, event: Event) -> None:
-        """Send the advisory message of an event if the policy entry of its destination asks for one."""
-        switch = SWITCHES.get(type(event)) if self._listeners else None
-        if switch is None or event.destination.name.startswith(ADVISORY):
-            return
-        found = self._routes.destinations.get(event.destination)
-        asked = found is not None and found.policy is not None and getattr(found.policy, switch)
-        # A queue tells of its slow consumers whatever the entry says (Queue.doActualDispatch).
-        if not asked and not (isinstance(event, SlowConsumer) and event.destination.kind.endswith("queue")):
-            return
-        if isinstance(event, NoConsumer):
-            if not event.message.persistent:
-                self._send(event, event.message.copy())
-            return
-        message = self._message()
-        if isinstance(event, (MessageDiscarded, MessageDelivered, MessageConsumed)):
-            message.set_string_property("orignalMessageId", event.message.message_id)
-            message.set_string_property("orignalDestination", str(event.destination))
-        if isinstance(event, (SlowConsumer, MessageDiscarded)):
-            message.set_string_property("consumerId", event.consumer.consumer_id)
-        if isinstance(event, MessageDiscarded):
-            message.set_int_property("discardedCount", event.count)
-        self._send(event, message)
-
-    def _send(self, event: Event, message: Message) -> None:
-        kind = "Queue" if event.destination.kind.endswith("queue") else "Topic"
-        topic = Destination(f"{ADVISORY}{type(event).__name__}.{kind}.{event.destination.name}", "topic")
-        if any(each.covers(topic) for each in self._listeners):
-            self._sent += 1
-            self._routes.route(topic, message, self._services.clock.now())
+    return "Queue" if destination.kind.endswith("queue") else "Topic"

@@ -232,7 +232,7 @@ class Broker(Declared, RegionBroker, Administration):
             self.router = Router(
                 services, self.region, virtual_destinations, make=self._make_destination, attach=self._attach_waiting
             )
-            self._advisories = Advisories(services, self.router)
+            self._advisories = Advisories(services, self.router, self, lambda: list(self._subscriptions.values()))
             self.dead_letters = DeadLetters(services, self.router, redelivery_plugin, discarding_plugin)
             offline = Offline(
                 self.offline_durable_subscriber_timeout, self.offline_durable_subscriber_task_schedule, self.started
@@ -474,8 +474,8 @@ class Broker(Declared, RegionBroker, Administration):
                     subscription.route = None
             self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
             self._transactions.rollback_of(connection_id)
-            self.producers.remove_of(connection_id)
-            self._advisories.producers_removed(connection_id)
+            for producer_id in self.producers.remove_of(connection_id):
+                self._advisories.producer_removed(producer_id)
             for destination in list(connection.temporary):
                 self._remove_destination(destination)
             self._advisories.connection_removed(connection_id)
@@ -492,8 +492,9 @@ class Broker(Declared, RegionBroker, Administration):
         """See Transport."""
         with self.outbox:
             self._connection(connection_id)
-            for part in () if destination is None else composite_parts(destination):
-                self.router.find(part)
+            with self.router.on_behalf_of(connection_id):
+                for part in () if destination is None else composite_parts(destination):
+                    self.router.find(part)
             self.producers.add(connection_id, producer_id, destination)
             self._advisories.producer_added(ProducerInfo(producer_id, connection_id, destination))
 
@@ -526,13 +527,15 @@ class Broker(Declared, RegionBroker, Administration):
             )
             subscription.last_acknowledged = self.clock.now()
             if not subscription.spread:
-                self.router.find(patterns[0], create_temporary=True)
+                with self.router.on_behalf_of(info.connection_id):
+                    self.router.find(patterns[0], create_temporary=True)
             elif "," not in info.destination.name:
                 self.router.make_wildcard(patterns[0])
             if info.subscription_name:
                 self.topics.durables.subscribe(subscription)
             self._subscriptions[info.consumer_id] = subscription
             connection.subscriptions[info.consumer_id] = subscription
+            self._advisories.join(subscription)
             self.report(ConsumerStarted(info.destination, info))
             if not info.subscription_name:
                 met = [
@@ -563,7 +566,16 @@ class Broker(Declared, RegionBroker, Administration):
                 subscription.info.destination, destination.destination
             ):
                 destination.add(subscription)
-        self._advisories.destination_added(destination.destination)
+        self._advisories.destination_added(destination.destination, self.router.creator)
+
+    def consumers_at(self, destination: Destination) -> int:
+        """How many consumers a destination has, durable subscriptions without their consumer included."""
+        durables = sum(each.subscription.covers(destination) for each in self.topics.durables)
+        return durables + sum(not each.info.subscription_name for each in self._consumers_of(destination))
+
+    def producers_at(self, destination: Destination) -> int:
+        """How many producers send to a destination."""
+        return self.producers.count(destination)
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""
@@ -595,6 +607,7 @@ class Broker(Declared, RegionBroker, Administration):
             self.topics.remove(subscription, last_delivered=last_of_topics, lost=lost)
             subscription.forget()
             self.slow_consumers.forget(subscription)
+            self._advisories.leave(subscription)
             self._advisories.consumer_removed(subscription)
             self.report(ConsumerClosed(subscription.info.destination, subscription.info))
         for queue in queues:
@@ -603,7 +616,9 @@ class Broker(Declared, RegionBroker, Administration):
     def remove_subscription(self, client_id: str, name: str) -> None:
         """See Transport."""
         with self.outbox:
-            self.topics.durables.unsubscribe(client_id, name)
+            removed = self.topics.durables.unsubscribe(client_id, name)
+            connection_id = self._clients.get(client_id, "")
+            self._advisories.subscription_removed(connection_id, client_id, name, removed.subscription.info.destination)
 
     # Messages
 
@@ -611,11 +626,14 @@ class Broker(Declared, RegionBroker, Administration):
         transaction = self._transactions.find(transaction_id)
         message.connection_id = transaction.connection_id
         message.producer_transaction_id = transaction.transaction_id
+        self.router.creator = transaction.connection_id
         try:
             self.router.route(destination, message, self.clock.now(), transaction)
         except PyengineError as error:
             transaction.failed = error
             raise
+        finally:
+            self.router.creator = None
 
     @property
     def scheduler_support(self) -> bool:
@@ -734,7 +752,8 @@ class Broker(Declared, RegionBroker, Administration):
             self._open()
             connection = self._connection(connection_id)
             for part in composite_parts(destination):
-                self.router.find(part, create_temporary=True)
+                with self.router.on_behalf_of(connection_id):
+                    self.router.find(part, create_temporary=True)
                 if part.is_temporary and part not in self._temporary:
                     self._temporary[part] = connection
                     connection.temporary[part] = None

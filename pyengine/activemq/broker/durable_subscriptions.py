@@ -176,10 +176,13 @@ class DurableSubscriptions:
         names = (name for name, _ in self._routes.candidates(subscription.patterns))
         return [self._topics.named[name] for name in names if subscription.covers(name)]
 
-    def unsubscribe(self, client_id: str, name: str) -> None:
-        """Delete a durable subscription. Raises InvalidDestinationError, JMSError if its consumer is there."""
+    def unsubscribe(self, client_id: str, name: str) -> Durable:
+        """Delete a durable subscription, which is returned. Raises InvalidDestinationError, JMSError if its consumer is
+        there."""
         self._topics.region.unsubscribe(client_id, name)
-        self._forget(self._by_key[client_id, name])
+        durable = self._by_key[client_id, name]
+        self._forget(durable)
+        return durable
 
     def covers(self, topic: Topic) -> bool:
         """Whether one of them covers the topic."""

@@ -35,10 +35,12 @@ class Producers:
         if not self._sending[destination]:
             del self._sending[destination]
 
-    def remove_of(self, connection_id: str) -> None:
-        """Forget those of a connection."""
-        for producer_id in list(self._of_connection.get(connection_id, ())):
+    def remove_of(self, connection_id: str) -> list[str]:
+        """Forget those of a connection; returns their ids."""
+        gone = list(self._of_connection.get(connection_id, ()))
+        for producer_id in gone:
             self.remove(producer_id)
+        return gone
 
     def count(self, destination: Destination) -> int:
         """How many send to a destination; those of no destination of their own do not count."""

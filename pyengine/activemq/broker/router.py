@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -119,6 +120,7 @@ class Router:
         self._region = region
         self._make = make
         self._attach = attach
+        self.creator: str | None = None  # the connection whose command makes destinations now
         self.destinations: dict[Destination, AnyDestination] = {}
         self._wild = 0  # how many of them have a wildcard's name
         self._virtual: list[tuple[Destination, VirtualTopic | _Composite]] = []
@@ -134,6 +136,15 @@ class Router:
             virtual = given if isinstance(given, VirtualTopic) else _Composite(given)
             for pattern in parse_destination(given.name, kind):
                 self._virtual.append((pattern, virtual))
+
+    @contextmanager
+    def on_behalf_of(self, connection_id: str) -> Iterator[None]:
+        """Destinations made meanwhile are made by a command of that connection."""
+        before, self.creator = self.creator, connection_id
+        try:
+            yield
+        finally:
+            self.creator = before
 
     def find(self, destination: Destination, *, create_temporary: bool = False) -> AnyDestination:
         """The destination of that name, made if it is not there. Raises InvalidDestinationError for a temporary one

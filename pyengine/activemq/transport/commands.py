@@ -17,6 +17,7 @@ from pyengine._engine.activemq.commands.info import DestinationInfo as Destinati
 from pyengine._engine.activemq.commands.info import MessagePull as MessagePull
 from pyengine._engine.activemq.commands.info import ProducerInfo as ProducerInfo
 from pyengine._engine.activemq.commands.info import RemoveInfo as RemoveInfo
+from pyengine._engine.activemq.commands.info import RemoveSubscriptionInfo as RemoveSubscriptionInfo
 from pyengine._engine.activemq.commands.message_ack import MessageAck as MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch as MessageDispatch
 from pyengine._engine.message.message import Message

@@ -27,6 +27,7 @@ from pyengine.activemq.transport.commands import (
     DestinationInfo,
     ProducerInfo,
     RemoveInfo,
+    RemoveSubscriptionInfo,
 )
 from pyengine.destinations import Destination
 from pyengine.errors import ProtocolError
@@ -204,6 +205,14 @@ def structure_of(data: object) -> DataStructure | None:
         )
     if isinstance(data, RemoveInfo):
         return TYPES["RemoveInfo"](object_id=_REMOVED[data.kind](data.object_id), last_delivered_sequence_id=-2)
+    if isinstance(data, RemoveSubscriptionInfo):
+        return TYPES["RemoveSubscriptionInfo"](
+            connection_id=connection_id(data.connection_id),
+            client_id=data.client_id,
+            subscription_name=data.subscription_name,
+        )
+    if isinstance(data, Message):
+        return command_of(data)
     return None
 
 

@@ -8,10 +8,18 @@ from functools import lru_cache
 from typing import Any
 
 from pyengine._engine.java.hashing import set_order
-from pyengine._engine.message.body import Body
+from pyengine._engine.message.body import Body, MapBody, ObjectBody
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame, text_body
 from pyengine.activemq.options import CONSUMER_OPTIONS
+from pyengine.activemq.transport.stomp_transformations import (
+    TransformationError,
+    UnexplainedError,
+    UntrustedObjectError,
+    body_of,
+    shown_advisory,
+    shown_body,
+)
 from pyengine.destinations import ADVISORY, Destination, destination_of
 from pyengine.errors import PyengineError
 
@@ -20,6 +28,7 @@ JMS_TRANSFORMATIONS = frozenset(
     f"jms-{each}" for each in ("byte", *(f"{kind}{form}" for kind in ("", "object-", "map-", "advisory-")
                                          for form in ("xml", "json")))
 )  # fmt: skip
+READ_FROM = frozenset({"jms-map-xml", "jms-map-json", "jms-object-xml", "jms-object-json"})
 # Capacity of the HashMap whose order the headers of a MESSAGE are written in (LegacyFrameTranslator.convertMessage).
 CAPACITY = 32
 MUST_BEGIN = "ActiveMQ STOMP destinations must begin with one of: /queue/ /topic/ /temp-queue/ /temp-topic/"
@@ -138,16 +147,21 @@ def message_of(frame: StompFrame, names: TemporaryNames, now: int) -> tuple[Mess
     """
     headers = dict(frame.headers)
     transformation = headers.get(TRANSFORMATION)
-    if (
-        transformation in JMS_TRANSFORMATIONS
-        and transformation != "jms-byte"
-        and "content-length" not in headers
-        and TRANSFORMATION_ERROR not in headers
-    ):
-        headers[TRANSFORMATION_ERROR] = f"Unknown transformation: {transformation}"
+    body: str | bytes | Body | None = None
+    if transformation in JMS_TRANSFORMATIONS and transformation != "jms-byte" and "content-length" not in headers:
+        if transformation in READ_FROM:
+            try:
+                body = body_of(frame.text, transformation)
+            except UnexplainedError:
+                headers.pop(TRANSFORMATION_ERROR, None)
+            except TransformationError as error:
+                headers[TRANSFORMATION_ERROR] = str(error)
+        else:
+            headers[TRANSFORMATION_ERROR] = f"Unknown transformation: {transformation}"
     intended = headers.get("amq-msg-type")
-    body: str | bytes
-    if intended is not None:
+    if body is not None:
+        pass
+    elif intended is not None:
         if intended.lower() == "text":
             body = frame.text
         elif intended.lower() == "bytes":
@@ -248,23 +262,30 @@ def frame_of(
             and destination.startswith(f"topic://{ADVISORY}")
             and headers.get(TRANSFORMATION) in (None, *JMS_TRANSFORMATIONS)
         ):
-            return _advisory(headers)
+            return _advisory(headers, message.data_structure)
         return headers, b""
     if isinstance(body, Body):
-        return headers, b""
+        wanted = headers.get(TRANSFORMATION)
+        if ignore_transformation or wanted not in JMS_TRANSFORMATIONS or not isinstance(body, (MapBody, ObjectBody)):
+            return headers, b""
+        try:
+            text, headers[TRANSFORMATION] = shown_body(body, wanted)
+        except UntrustedObjectError as error:
+            raise BrokenFrameError(str(error)) from error
+        return headers, text_body(text)
     if isinstance(body, bytes):
         headers["content-length"] = str(len(body))
         return headers, body
     return headers, text_body(body)
 
 
-def _advisory(headers: dict[str, str]) -> tuple[dict[str, str], bytes]:
-    """An advisory's data structure as XStream writes it; the broker's own advisories carry none."""
+def _advisory(headers: dict[str, str], command: object) -> tuple[dict[str, str], bytes]:
+    """An advisory's data structure as XStream writes it."""
     kind = headers.get(TRANSFORMATION, "jms-json")
     if kind in ("jms-xml", "jms-json"):
         kind = kind.replace("jms-", "jms-advisory-")
     headers[TRANSFORMATION] = kind
-    return headers, b'{"null":""}' if kind.endswith("json") else b"<null/>"
+    return headers, text_body(shown_advisory(command, kind))
 
 
 def _shown_property(message: Message, name: str, value: object) -> str:

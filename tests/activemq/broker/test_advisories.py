@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -71,7 +72,8 @@ def test_temporary_destinations_are_reported_until_their_connection_ends(wire: W
     wire.broker.add_destination("wire", Destination("q"))
     wire.broker.remove_connection("other")
     said = [command for (command,) in heard(wire) if command.destination == temporary]
-    assert said == [DestinationInfo(temporary), DestinationInfo(temporary, removed=True)]
+    added = DestinationInfo(temporary, connection_id="other")
+    assert said == [added, replace(added, removed=True)]
 
 
 def test_connections_are_reported_without_their_passwords(wire: Wire) -> None:

@@ -191,11 +191,8 @@ def advisories(name: str) -> Observe:
         scene.wire.acknowledge("a", 1)
         scene.wire.consume("s", "topic://t", prefetch=2)
         scene.wire.send("topic://t", *range(8), delivery_mode="NON_PERSISTENT")
-        found = [
-            each.message
-            for each in scene.wire.dispatched
-            if each.consumer_id == "advised" and each.message and each.message.data_structure is None
-        ]
+        found = [each.message for each in scene.wire.dispatched if each.consumer_id == "advised" and each.message]
+        found = [each for each in found if str(each.destination).startswith(f"topic://ActiveMQ.Advisory.{name}.")]
         assert all(each.type == ("Advisory" if "NoConsumer" not in name else None) for each in found)
         return {str(each.destination).removeprefix("topic://ActiveMQ.Advisory.") for each in found}
 
