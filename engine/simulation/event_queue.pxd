@@ -1,8 +1,8 @@
-"""event_queue: what is due under virtual time: a binary heap by time, and among equal times in the order of planning.
+"""event_queue: the events due under virtual time: a binary heap by time; equal times keep the order of planning.
 
-Time ends at NEVER: what would be due there or later is not kept.
+Time ends at NEVER: an event due there or later is dropped.
 
-Invariants: no entry is sooner than its parent, entry i's being (i - 1) / 2; orders of one agenda are given out once;
+Invariants: no entry is sooner than its parent, entry i's being (i - 1) / 2; an order of one event queue is used once;
 every entry is due before NEVER.
 """
 
@@ -14,27 +14,27 @@ cdef extern from "<stdint.h>" nogil:
     const int64_t NEVER "INT64_MAX"
 
 
-cdef struct Due:
+cdef struct Event:
     int64_t time            # ns
     int64_t order
-    int64_t number          # what, who, number and epoch belong to the caller
+    int64_t number          # number, epoch, subject and kind belong to the caller
     int64_t epoch
-    int32_t who
-    int32_t what
+    int32_t subject
+    int32_t kind
 
 
 @final
-cdef class Agenda:
-    cdef Due* heap
+cdef class EventQueue:
+    cdef Event* heap
     cdef readonly int64_t size
-    cdef int64_t room
-    cdef int64_t orders
+    cdef int64_t capacity
+    cdef int64_t last_order
 
     cdef int64_t next_time(self) noexcept               # of the first entry, NEVER for none
-    cdef int64_t take_order(self) noexcept
-    cdef int plan(self, int64_t time, int what, int32_t who, int64_t number, int64_t epoch=*) except -1
-    cdef int push(self, Due entry) except -1            # its order was taken before
-    cdef Due pop(self) noexcept                         # of an agenda that is not empty
+    cdef int64_t next_order(self) noexcept
+    cdef int plan(self, int64_t time, int kind, int32_t subject, int64_t number, int64_t epoch=*) except -1
+    cdef int push(self, Event entry) except -1            # with an order from next_order
+    cdef Event pop(self) noexcept                         # the event queue must not be empty
 
 
 cdef inline int64_t time_after(int64_t moment, int64_t delay) noexcept nogil:

@@ -1,7 +1,7 @@
 from typing import final
 
 @final
-class Agenda:
+class EventQueue:
     def __init__(self) -> None: ...
     @property
     def size(self) -> int: ...

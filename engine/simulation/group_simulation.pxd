@@ -1,37 +1,37 @@
 """group_simulation: one RocketMQ consumer group on one topic under virtual time (nanoseconds): messages arrive, clients
 pull, cache, consume on their threads (concurrently), commit, give back what fails, and rebalance.
 
-The rules are those of the client's own rooms: the process queue and its flow control, pull requests, the concurrent
-service, committed offsets, the rebalance with its timer, delay levels and retries. This room only knows when things
-happen, and stands for the broker: message queues, committed offsets, held pulls. Rows are the messages' numbers in the
-workload; nothing is made for a message but its row at an offset and its place in the client's process queue.
+The rules are those of the client's own modules: the process queue and its flow control, pull requests, the concurrent
+service, committed offsets, the rebalance with its timer, delay levels and retries. This module adds the times of events
+and stands for the broker: message queues, committed offsets, held pulls. Rows are the messages' numbers in the
+workload; a message costs its row at an offset and its entry in the client's process queue.
 
 Invariants: ``lines[q].rows[offset]`` is the row at an offset; an offset of a line is never used twice; a Share is one
 stay of a queue at a client and is over once its process queue is dropped; a batch is at a thread, in its client's line
-or free; a share that holds a pull is in its line's ``held``, and one entry of the agenda watches over its holds.
+or free; a share that holds a pull is in its line's ``held``, and one entry of the event queue watches over its holds.
 
 While no client has a message, clients write, look and pull at fixed periods and change nothing. A long stretch of that
-is not gone through: each of them is put off by whole periods of its own, and the last two of the longest are stepped
-through, which gives those that fall due together their order.
+is skipped: each periodic event is postponed by whole periods of its own, and the last two periods of the longest are
+stepped through, which gives events that fall due together their order.
 """
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.simulation.event_queue cimport Agenda, Due
+from pyengine._engine.simulation.event_queue cimport EventQueue, Event
 from pyengine._engine.rocketmq.client.process_queue cimport ProcessQueue, PullLimits
 from pyengine._engine.rocketmq.client.pull_gate cimport PullRequest
 from pyengine._engine.rocketmq.client.rebalance cimport RebalanceTimer
 
 
-cdef enum What:
-    PULL        # a share's request is next in the pull loop
-    WAITED      # a pull has waited for a message as long as the broker holds it
-    ANSWER      # a pull's answer is here
-    DONE        # a listener returns
-    RETRY       # a delayed row reaches the retry queue
-    REBALANCE   # a client's rebalance service looks
-    PERSIST     # a client writes its offsets
-    CLEAN       # a client looks for messages whose listener takes too long
+cdef enum EventKind:
+    PULL                # a share's request is next in the pull loop
+    PULL_TIMEOUT        # the broker has held a pull as long as it may
+    PULL_RESULT         # a pull's result arrives
+    LISTENER_RETURN
+    RETRY               # a delayed row reaches the retry queue
+    REBALANCE           # a client's rebalance service wakes up
+    PERSIST             # a client persists its offsets
+    CLEAN               # a client looks for messages whose listener exceeds consumeTimeout
 
 
 cdef struct Batch:
@@ -47,7 +47,7 @@ cdef class Line:
     cdef int64_t* rows
     cdef int64_t* begun                 # ms when the client that caches the offset began with it, -1 not yet
     cdef readonly int64_t size
-    cdef int64_t room
+    cdef int64_t capacity
     cdef public int64_t stored          # committed offset at the broker, -1 none
     cdef list held                      # shares whose pull waits for a message
 
@@ -91,7 +91,7 @@ cdef class Share:
     cdef ProcessQueue process
     cdef PullRequest request
     cdef bint held                      # its pull waits for a message
-    cdef bint watched                   # a WAITED of it is in the agenda
+    cdef bint watched                   # its PULL_TIMEOUT is in the event queue
     cdef int64_t held_until             # ns
     cdef int64_t held_order
     cdef int64_t committed              # in the client's memory, -1 none
@@ -118,8 +118,8 @@ cdef class PullRun:
     cdef int64_t rows
     cdef int64_t longest                # ns of work of a message, at least 1
     cdef int64_t round_trip
-    cdef int64_t ends                   # rows that were finished
-    cdef int64_t moving                 # DONE and RETRY in the heap
+    cdef int64_t finished_count         # rows that were finished
+    cdef int64_t pending_results        # LISTENER_RETURN and RETRY in the heap
     cdef int64_t progressed             # when one of them, an arrival or a pull with messages last was
     cdef int64_t patience               # ns without any after which nothing will happen any more
     cdef int64_t idle_look              # time of the next check whether all clients are idle
@@ -128,34 +128,34 @@ cdef class PullRun:
     cdef const int32_t* line_of
     cdef const int32_t* failures
     cdef const int64_t* sizes
-    cdef int64_t* began
-    cdef int64_t* ended
-    cdef int32_t* times
-    cdef Agenda agenda
+    cdef int64_t* start_time
+    cdef int64_t* finish_time
+    cdef int32_t* delivery_count
+    cdef EventQueue events
     cdef Batch* batches
-    cdef int32_t batch_room
+    cdef int32_t batch_capacity
     cdef int32_t batch_free             # first free one, -1 none
 
     cdef const int64_t* wide(self, str field, object values) except? NULL
     cdef const int32_t* narrow(self, str field, object values) except? NULL
     cdef Member member(self, str name)
     cdef bint remaining(self) except -1
-    cdef int plan(self, int64_t time, int what, int32_t who) except -1
+    cdef int plan(self, int64_t time, int kind, int32_t subject) except -1
     cdef int64_t size_of(self, int64_t row) noexcept
     cdef int32_t new_batch(self, Share share, int64_t first, int64_t end) except -1
     cdef int free_batch(self, int32_t number) noexcept
     cdef int arrive(self, Line line, int64_t row) except -1
     cdef int pull(self, Share share) except -1
-    cdef int waited(self, Due due) except -1
-    cdef int answer(self, Share share) except -1
-    cdef int begin(self, Member member) except -1
-    cdef int done(self, int32_t number) except -1
+    cdef int pull_timed_out(self, Event due) except -1
+    cdef int pull_result(self, Share share) except -1
+    cdef int start_batches(self, Member member) except -1
+    cdef int finish_batch(self, int32_t number) except -1
     cdef int rebalance(self, Member member, int64_t delay) except -1
     cdef int clean(self, Member member) except -1
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1
     cdef int share_thresholds(self, Member member) except -1
     cdef int step(self) except -1
     cdef int persist(self, Member member) except -1
-    cdef int tell(self) except -1
-    cdef int64_t period(self, const Due* due) except -1
+    cdef int notify_members(self) except -1
+    cdef int64_t period(self, const Event* due) except -1
     cdef int skip(self, int64_t to) except -1

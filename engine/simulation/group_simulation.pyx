@@ -6,7 +6,7 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t
 from libc.stdlib cimport free
 
 from pyengine._engine.lowlevel.memory cimport resize
-from pyengine._engine.simulation.event_queue cimport NEVER, Agenda, Due, nanoseconds, time_after, work_factor
+from pyengine._engine.simulation.event_queue cimport NEVER, EventQueue, Event, nanoseconds, time_after, work_factor
 from pyengine._engine.rocketmq.client.consume_concurrently cimport (
     EXPIRED_LEVEL,
     EXPIRED_MESSAGES,
@@ -66,10 +66,10 @@ cdef class Line:
         raise TypeError("a queue of a simulation cannot be pickled")
 
     cdef int append(self, int64_t row) except -1:
-        if self.size == self.room:
-            self.room = max(64, 2 * self.room)
-            self.rows = <int64_t*> resize(self.rows, self.room * sizeof(int64_t))
-            self.begun = <int64_t*> resize(self.begun, self.room * sizeof(int64_t))
+        if self.size == self.capacity:
+            self.capacity = max(64, 2 * self.capacity)
+            self.rows = <int64_t*> resize(self.rows, self.capacity * sizeof(int64_t))
+            self.begun = <int64_t*> resize(self.begun, self.capacity * sizeof(int64_t))
         self.rows[self.size] = row
         self.begun[self.size] = -1
         self.size += 1
@@ -128,7 +128,7 @@ cdef class PullRun:
         self.round_trip = round_trip
         self.members = []
         self.shares = []
-        self.agenda = Agenda()
+        self.events = EventQueue()
         self.batch_free = -1
         self.moments = []
         self.dead = []
@@ -150,7 +150,7 @@ cdef class PullRun:
         self.deliveries = np.zeros(self.rows, np.int32)
         if self.rows:
             began, ended, times = self.started, self.finished, self.deliveries
-            self.began, self.ended, self.times = &began[0], &ended[0], &times[0]
+            self.start_time, self.finish_time, self.delivery_count = &began[0], &ended[0], &times[0]
 
     def __dealloc__(self):
         free(self.batches)
@@ -184,8 +184,8 @@ cdef class PullRun:
              int64_t consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN,
              int64_t pull_threshold_for_topic=-1, int64_t pull_threshold_size_for_topic=-1,
              int64_t max_reconsume_times=-1, int64_t consume_timeout=CONSUME_TIMEOUT, bint at_once=False):
-        """A client comes; the group is told. at_once: it was there before, its queues are its own without a wait."""
-        cdef Member it = Member.__new__(Member)
+        """A client joins and the group is notified. at_once: it joined earlier and owns its queues without a wait."""
+        cdef Member member = Member.__new__(Member)
         if any((<Member> other).name == name and not (<Member> other).gone for other in self.members):
             raise IllegalStateError(f"client {name!r} is here already")
         for field, value in (("threads", threads), ("pull_batch_size", pull_batch_size),
@@ -193,97 +193,98 @@ cdef class PullRun:
                              ("consume_timeout", consume_timeout)):
             if value < 1:
                 raise InvalidMessageError(field, value, "must be 1 or more")
-        it.name = name
-        it.number = len(self.members)
-        it.head = it.tail = -1
-        it.threads = threads
-        it.factor = work_factor(factor, self.longest)
-        it.batch_size = consume_message_batch_max_size
-        it.pull_size = min(pull_batch_size, MAX_COUNT)
-        it.pull_interval = pull_interval
-        it.threshold_for_topic = pull_threshold_for_topic
-        it.size_for_topic = pull_threshold_size_for_topic
-        it.max_reconsume_times = 16 if max_reconsume_times == -1 else max_reconsume_times
-        it.consume_timeout = consume_timeout
-        it.limits.count = pull_threshold_for_queue
-        it.limits.size = pull_threshold_size_for_queue
-        it.limits.span = consume_concurrently_max_span
+        member.name = name
+        member.number = len(self.members)
+        member.head = member.tail = -1
+        member.threads = threads
+        member.factor = work_factor(factor, self.longest)
+        member.batch_size = consume_message_batch_max_size
+        member.pull_size = min(pull_batch_size, MAX_COUNT)
+        member.pull_interval = pull_interval
+        member.threshold_for_topic = pull_threshold_for_topic
+        member.size_for_topic = pull_threshold_size_for_topic
+        member.max_reconsume_times = 16 if max_reconsume_times == -1 else max_reconsume_times
+        member.consume_timeout = consume_timeout
+        member.limits.count = pull_threshold_for_queue
+        member.limits.size = pull_threshold_size_for_queue
+        member.limits.span = consume_concurrently_max_span
         # A rebalance may come 20 s later, the timeout cleaner after one or two of its periods.
-        self.patience = max(self.patience, time_after(time_after(MINUTE, it.timeout()), it.timeout()))
-        it.timer = RebalanceTimer(self.now // MILLISECOND)
-        it.table, it.shares = {}, {}
-        self.members.append(it)
-        self.plan(time_after(self.now, <int64_t> FIRST_PERSIST * MILLISECOND), PERSIST, it.number)
-        self.plan(time_after(self.now, it.timeout()), CLEAN, it.number)
+        self.patience = max(self.patience, time_after(time_after(MINUTE, member.timeout()), member.timeout()))
+        member.timer = RebalanceTimer(self.now // MILLISECOND)
+        member.table, member.shares = {}, {}
+        self.members.append(member)
+        self.plan(time_after(self.now, <int64_t> FIRST_PERSIST * MILLISECOND), PERSIST, member.number)
+        self.plan(time_after(self.now, member.timeout()), CLEAN, member.number)
         if not at_once:
-            self.tell()
+            self.notify_members()
 
     def settle(self):
-        """Give the clients that were there before their queues."""
-        for it in self.members:
-            self.rebalance(it, 0)
-            self.plan(nanoseconds((<Member> it).timer.due(), MILLISECOND), REBALANCE, (<Member> it).number)
+        """Assign their queues to the clients that joined with ``at_once``."""
+        for member in self.members:
+            self.rebalance(member, 0)
+            self.plan(nanoseconds((<Member> member).timer.due(), MILLISECOND), REBALANCE, (<Member> member).number)
 
     def leave(self, str name not None, *, bint lost=False):
-        """A client shuts down, its offsets written; lost: it is killed, and what it did not write is forgotten."""
-        cdef Member it = self.member(name)
+        """A client shuts down and persists its offsets. lost: it is killed, and offsets not yet persisted are lost."""
+        cdef Member member = self.member(name)
         if not lost:
-            self.persist(it)
-        it.gone = True
-        for share in it.shares.values():
+            self.persist(member)
+        member.gone = True
+        for share in member.shares.values():
             (<Share> share).process.dropped = True
-        it.shares, it.table = {}, {}
-        self.tell()
+        member.shares, member.table = {}, {}
+        self.notify_members()
 
     def kill(self, str name not None):
-        """Its listeners return no more; it stays connected and keeps its queues."""
+        """The client's listeners never return again; it stays connected and keeps its queues."""
         self.member(name).dead = True
 
     def set_factor(self, str name not None, double factor):
-        """From now on its work takes ``factor`` times as long."""
+        """From now on the client's work takes ``factor`` times as long."""
         self.member(name).factor = work_factor(factor, self.longest)
 
     cdef Member member(self, str name):
         for each in self.members:
             if (<Member> each).name == name and not (<Member> each).gone:
                 return each
-        raise IllegalStateError(f"client {name!r} is not here")
+        raise IllegalStateError(f"client {name!r} is not in this run")
 
     def members_seen(self):
-        """``[(name, ns of work, messages finished, pulls held by count, by size, by span)]`` of all that ever came."""
-        return [((<Member> it).name, (<Member> it).work, (<Member> it).finished, (<Member> it).count_holds,
-                 (<Member> it).size_holds, (<Member> it).span_holds) for it in self.members]
+        """``[(name, ns of work, messages finished, pulls held by count, by size, by span)]`` of every client so far."""
+        return [((<Member> member).name, (<Member> member).work, (<Member> member).finished,
+                 (<Member> member).count_holds, (<Member> member).size_holds, (<Member> member).span_holds)
+                for member in self.members]
 
     def offsets(self):
-        """``[(queue, end, committed)]``: committed as the clients that have the queue know it, else as it is stored."""
+        """``[(queue, end, committed)]``: the owning client's offset, else the broker's."""
         known = {}
-        for it in self.members:
-            for queue, share in (<Member> it).shares.items():
+        for member in self.members:
+            for queue, share in (<Member> member).shares.items():
                 known[queue] = (<Share> share).committed
         return [((<Line> line).queue, (<Line> line).size,
                  max((<Line> line).stored, known.get((<Line> line).queue, -1))) for line in self.lines]
 
     def run(self, until=None):
-        """Let time pass to ``until`` (ns; None: until every message came to its end, or nothing can happen any more).
+        """Let time pass to ``until`` (ns; None: until every message is finished, or no event is left).
 
-        Returns the time it is then, without ``until`` the time of the last thing that happened.
+        Returns the time then; without ``until``, the time of the last event.
         """
         cdef int64_t end = NEVER if until is None else until
         cdef int64_t next_arrival, next_due
         if end < self.now:
             raise ValueError(f"until = {until}: time does not go back (it is {self.now})")
         while until is not None or self.remaining():
-            if until is None and self.moving == 0 and self.arrived == self.rows \
+            if until is None and self.pending_results == 0 and self.arrived == self.rows \
                     and self.now - self.progressed > self.patience:
                 break
-            next_due = self.agenda.next_time()
+            next_due = self.events.next_time()
             next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else NEVER
-            if min(next_due, next_arrival) > end or (not self.agenda.size and self.arrived == self.rows):
+            if min(next_due, next_arrival) > end or (not self.events.size and self.arrived == self.rows):
                 break
-            if self.now >= self.idle_look and self.moving == 0 and min(end, next_arrival) < NEVER:
+            if self.now >= self.idle_look and self.pending_results == 0 and min(end, next_arrival) < NEVER:
                 self.idle_look = time_after(self.now, IDLE_LOOK)
                 self.skip(min(end, next_arrival))
-                next_due = self.agenda.next_time()
+                next_due = self.events.next_time()
             if next_due <= next_arrival:
                 self.step()
             else:
@@ -297,109 +298,109 @@ cdef class PullRun:
     cdef bint remaining(self) except -1:
         # A client may still finish a message.
         cdef bint alive = False
-        if self.ends + len(self.dead) >= self.rows:
+        if self.finished_count + len(self.dead) >= self.rows:
             return False
-        for it in self.members:
-            alive = alive or not ((<Member> it).gone or (<Member> it).dead)
+        for member in self.members:
+            alive = alive or not ((<Member> member).gone or (<Member> member).dead)
         return alive or self.arrived < self.rows
 
     cdef int step(self) except -1:
-        cdef Due due = self.agenda.pop()
+        cdef Event due = self.events.pop()
         cdef Member member
         self.now = due.time
-        if due.what == DONE:
-            self.moving -= 1
+        if due.kind == LISTENER_RETURN:
+            self.pending_results -= 1
             self.progressed = self.now
-            return self.done(due.who)
-        if due.what == PULL:
-            return self.pull(self.shares[due.who])
-        if due.what == ANSWER:
-            return self.answer(self.shares[due.who])
-        if due.what == WAITED:
-            return self.waited(due)
-        if due.what == RETRY:
-            self.moving -= 1
+            return self.finish_batch(due.subject)
+        if due.kind == PULL:
+            return self.pull(self.shares[due.subject])
+        if due.kind == PULL_RESULT:
+            return self.pull_result(self.shares[due.subject])
+        if due.kind == PULL_TIMEOUT:
+            return self.pull_timed_out(due)
+        if due.kind == RETRY:
+            self.pending_results -= 1
             self.progressed = self.now
             return self.arrive(self.lines[len(self.lines) - 1], due.number)
-        member = self.members[due.who]
+        member = self.members[due.subject]
         if member.gone:
             return 0
-        if due.what == PERSIST:
+        if due.kind == PERSIST:
             self.persist(member)
             return self.plan(time_after(self.now, <int64_t> PERSIST_PERIOD * MILLISECOND), PERSIST, member.number)
-        if due.what == CLEAN:
+        if due.kind == CLEAN:
             self.clean(member)
             return self.plan(time_after(self.now, member.timeout()), CLEAN, member.number)
         if nanoseconds(member.timer.due(), MILLISECOND) > self.now:
-            return 0                        # it was woken meanwhile: another look is planned
+            return 0                        # it was woken meanwhile: another event is planned
         if member.timer.run_now(self.now // MILLISECOND):
             self.rebalance(member, DISPATCH_DELAY)
         return self.plan(nanoseconds(member.timer.due(), MILLISECOND), REBALANCE, member.number)
 
-    cdef int tell(self) except -1:
+    cdef int notify_members(self) except -1:
         # The broker tells every client that the group changed.
-        for it in self.members:
-            if not (<Member> it).gone:
-                self.plan(nanoseconds((<Member> it).timer.wake(self.now // MILLISECOND), MILLISECOND), REBALANCE,
-                          (<Member> it).number)
+        for member in self.members:
+            if not (<Member> member).gone:
+                self.plan(nanoseconds((<Member> member).timer.wake(self.now // MILLISECOND), MILLISECOND), REBALANCE,
+                          (<Member> member).number)
         return 0
 
-    cdef int64_t period(self, const Due* due) except -1:
-        # After how many ns an entry comes again and has changed nothing; 0 for one that does something.
+    cdef int64_t period(self, const Event* due) except -1:
+        # The period in ns of an event that recurs without changing anything; 0 for one that changes something.
         cdef Share share
         cdef Member member
-        if due.what == WAITED:
-            share = self.shares[due.who]
+        if due.kind == PULL_TIMEOUT:
+            share = self.shares[due.subject]
             if share.held and due.time == share.held_until and goes_on(share.process) and not share.member.gone:
                 return time_after(<int64_t> HELD * MILLISECOND, self.round_trip)
             return 0
-        if due.what != PERSIST and due.what != CLEAN and due.what != REBALANCE:
+        if due.kind != PERSIST and due.kind != CLEAN and due.kind != REBALANCE:
             return 0
-        member = self.members[due.who]
+        member = self.members[due.subject]
         if member.gone or member.head >= 0:
             return 0
         for each in member.shares.values():
             share = each
             if not share.held or share.process.cached.count or not (share.committed in (-1, share.line.stored)):
                 return 0
-        if due.what == PERSIST:
+        if due.kind == PERSIST:
             return <int64_t> PERSIST_PERIOD * MILLISECOND
-        if due.what == CLEAN:
+        if due.kind == CLEAN:
             return member.timeout()
         return member.timer.steady_period(due.time // MILLISECOND) * MILLISECOND
 
     cdef int skip(self, int64_t to) except -1:
         # Postpone all periodic events to shortly before ``to`` if no client has work until then.
-        cdef int64_t index, period, put_off, longest = 0
-        cdef Agenda later
-        cdef Due due
+        cdef int64_t index, period, postponement, longest = 0
+        cdef EventQueue later
+        cdef Event due
         cdef Share share
-        if not self.agenda.size or to - self.now < 3 * SHORTEST_IDLE:
+        if not self.events.size or to - self.now < 3 * SHORTEST_IDLE:
             return 0
-        for index in range(self.agenda.size):
-            period = self.period(&self.agenda.heap[index])
+        for index in range(self.events.size):
+            period = self.period(&self.events.heap[index])
             longest = max(longest, period)
             if period == 0 or to - self.now < 3 * longest:
                 return 0
-        later = Agenda()
-        while self.agenda.size:
-            due = self.agenda.pop()
+        later = EventQueue()
+        while self.events.size:
+            due = self.events.pop()
             period = self.period(&due)
-            put_off = (to - 2 * longest - due.time) // period * period
-            due.time += put_off
+            postponement = (to - 2 * longest - due.time) // period * period
+            due.time += postponement
             later.push(due)
-            if due.what == WAITED:
-                share = self.shares[due.who]
+            if due.kind == PULL_TIMEOUT:
+                share = self.shares[due.subject]
                 share.held_until = due.time
                 share.process.last_pull_timestamp = (due.time - period) // MILLISECOND
-            elif due.what == REBALANCE:
-                (<Member> self.members[due.who]).timer.put_off(put_off // MILLISECOND)
-        later.orders = self.agenda.orders
-        self.agenda = later
+            elif due.kind == REBALANCE:
+                (<Member> self.members[due.subject]).timer.put_off(postponement // MILLISECOND)
+        later.last_order = self.events.last_order
+        self.events = later
         return 0
 
-    cdef int plan(self, int64_t time, int what, int32_t who) except -1:
-        return self.agenda.plan(time, what, who, 0)
+    cdef int plan(self, int64_t time, int kind, int32_t subject) except -1:
+        return self.events.plan(time, kind, subject, 0)
 
     cdef int64_t size_of(self, int64_t row) noexcept:
         return self.sizes[row] if self.sizes != NULL else 0
@@ -407,10 +408,10 @@ cdef class PullRun:
     cdef int32_t new_batch(self, Share share, int64_t first, int64_t end) except -1:
         cdef int32_t number
         if self.batch_free < 0:
-            number = self.batch_room
+            number = self.batch_capacity
             self.batches = <Batch*> resize(self.batches, 2 * (number + 32) * sizeof(Batch))
-            self.batch_room = 2 * (number + 32)
-            while number < self.batch_room:
+            self.batch_capacity = 2 * (number + 32)
+            while number < self.batch_capacity:
                 self.free_batch(number)
                 number += 1
         number = self.batch_free
@@ -430,7 +431,7 @@ cdef class PullRun:
             for each in line.held:
                 share = each
                 share.held = False
-                self.plan(time_after(self.now, self.round_trip), ANSWER, share.number)
+                self.plan(time_after(self.now, self.round_trip), PULL_RESULT, share.number)
             line.held.clear()
         return 0
 
@@ -447,21 +448,21 @@ cdef class PullRun:
             return self.plan(time_after(self.now, HELD_BACK), PULL, share.number)
         if commits_with_pull(share.committed):
             share.line.stored = share.committed
-        return self.plan(time_after(self.now, self.round_trip), ANSWER, share.number)
+        return self.plan(time_after(self.now, self.round_trip), PULL_RESULT, share.number)
 
-    cdef int waited(self, Due due) except -1:
-        cdef Share share = self.shares[due.who]
+    cdef int pull_timed_out(self, Event due) except -1:
+        cdef Share share = self.shares[due.subject]
         share.watched = share.held
         if not share.held:
             return 0
         if share.held_until > due.time:     # a later hold
             due.time, due.order = share.held_until, share.held_order
-            return self.agenda.push(due)
+            return self.events.push(due)
         share.held = share.watched = False
         share.line.held.remove(share)
         return self.pull(share)
 
-    cdef int answer(self, Share share) except -1:
+    cdef int pull_result(self, Share share) except -1:
         cdef Member member = share.member
         cdef Line line = share.line
         cdef int64_t first = share.request.next_offset, end, offset, delay
@@ -473,10 +474,10 @@ cdef class PullRun:
             line.held.append(share)
             share.held = True
             share.held_until = time_after(self.now, <int64_t> HELD * MILLISECOND)
-            share.held_order = self.agenda.take_order()
+            share.held_order = self.events.next_order()
             if not share.watched:
                 share.watched = True
-                self.agenda.push(Due(share.held_until, share.held_order, 0, 0, share.number, WAITED))
+                self.events.push(Event(share.held_until, share.held_order, 0, 0, share.number, PULL_TIMEOUT))
             return 0
         self.progressed = self.now
         share.request.found(end, first)
@@ -491,13 +492,13 @@ cdef class PullRun:
             else:
                 self.batches[member.tail].next = number
             member.tail = number
-        self.begin(member)
+        self.start_batches(member)
         delay = nanoseconds(pull_delay(member.pull_interval), MILLISECOND)
-        if delay == 0 and self.agenda.next_time() > self.now:
-            return self.pull(share)         # nothing comes before it
+        if delay == 0 and self.events.next_time() > self.now:
+            return self.pull(share)         # no event is due earlier
         return self.plan(time_after(self.now, delay), PULL, share.number)
 
-    cdef int begin(self, Member member) except -1:
+    cdef int start_batches(self, Member member) except -1:
         cdef Share share
         cdef Batch* batch
         cdef int64_t row, offset, end
@@ -515,22 +516,22 @@ cdef class PullRun:
                 row = share.line.rows[offset]
                 share.line.begun[offset] = now
                 batch.work = time_after(batch.work, <int64_t> (self.service[row] * member.factor))
-                self.times[row] += 1
-                if self.ended[row] < 0:
-                    self.began[row] = self.now
+                self.delivery_count[row] += 1
+                if self.finish_time[row] < 0:
+                    self.start_time[row] = self.now
             member.busy += 1
             end = time_after(self.now, batch.work)
-            self.moving += end < NEVER
-            self.plan(end, DONE, number)
+            self.pending_results += end < NEVER
+            self.plan(end, LISTENER_RETURN, number)
         return 0
 
-    cdef int done(self, int32_t number) except -1:
+    cdef int finish_batch(self, int32_t number) except -1:
         cdef Batch batch = self.batches[number]
         cdef Share share = self.shares[batch.share]
         cdef Member member = share.member
         cdef ProcessQueue process = share.process
         cdef Line line = share.line
-        cdef int64_t offset, row, done, safe = -1
+        cdef int64_t offset, row, done, offset_to_commit = -1
         cdef bint fails = False, any_cached
         self.free_batch(number)
         if member.gone or member.dead:
@@ -538,18 +539,18 @@ cdef class PullRun:
         member.busy -= 1
         member.work = time_after(member.work, batch.work)
         if not goes_on(process):
-            return self.begin(member)       # the new owner consumes them again
+            return self.start_batches(member)       # the new owner consumes them again
         if self.failures != NULL:
             for offset in range(batch.first, batch.end):
                 row = line.rows[offset]
-                fails = fails or self.times[row] <= self.failures[row]
+                fails = fails or self.delivery_count[row] <= self.failures[row]
         done = batch.first + acknowledged_to(batch.end - batch.first, not fails, INT32_MAX) + 1
         for offset in range(batch.first, done):
             row = line.rows[offset]
             member.finished += 1
-            if self.ended[row] < 0:
-                self.ended[row] = self.now
-                self.ends += 1
+            if self.finish_time[row] < 0:
+                self.finish_time[row] = self.now
+                self.finished_count += 1
         for offset in range(done, batch.end):
             if process.cached.has(offset):
                 self.give_back(line.rows[offset], 0, member.max_reconsume_times)
@@ -557,21 +558,21 @@ cdef class PullRun:
         for offset in range(batch.first, batch.end):
             process.take_out(offset, self.size_of(line.rows[offset]))
         if any_cached:
-            safe = process.safe()
-        if commits(process, safe) and replaces(safe, share.committed, True):
-            share.committed = safe
-        return self.begin(member)
+            offset_to_commit = process.safe()
+        if commits(process, offset_to_commit) and replaces(offset_to_commit, share.committed, True):
+            share.committed = offset_to_commit
+        return self.start_batches(member)
 
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1:
-        # The broker takes a message back: it comes again after its delay, or is a dead letter.
+        # The broker takes a message back: it is redelivered after its delay, or becomes a dead letter.
         cdef int64_t now = self.now // MILLISECOND, due
-        wanted = send_back(level, max(0, self.times[row] - 1), maximum)
+        wanted = send_back(level, max(0, self.delivery_count[row] - 1), maximum)
         if wanted < 0:
             self.dead.append(row)
             return 0
         due = nanoseconds(self.levels.deliver_time(wanted, now), MILLISECOND)
-        self.moving += due < NEVER
-        return self.agenda.plan(due, RETRY, -1, row)
+        self.pending_results += due < NEVER
+        return self.events.plan(due, RETRY, -1, row)
 
     cdef int clean(self, Member member) except -1:
         cdef Share share
@@ -603,7 +604,7 @@ cdef class PullRun:
         cdef int64_t now = self.now // MILLISECOND
         cdef Share share
         cdef bint changed = False, balanced = True
-        names = [(<Member> it).name for it in self.members if not (<Member> it).gone]
+        names = [(<Member> other).name for other in self.members if not (<Member> other).gone]
         for topic in (self.topic, self.retry):
             mine = self.allocate(member.name, names, topic == self.retry)
             for queue in queues_to_give_up(topic, mine, member.table, now, self.group)[0]:
@@ -644,30 +645,30 @@ cdef class PullRun:
 
     def _check(self):
         """Assert the invariants; for tests."""
-        cdef Member it
+        cdef Member member
         cdef int32_t number
         cdef int64_t free_ones = 0, waiting = 0, busy = 0
-        self.agenda._check()
+        self.events._check()
         number = self.batch_free
         while number >= 0:
             free_ones += 1
             number = self.batches[number].next
         for each in self.members:
-            it = each
-            assert 0 <= it.busy <= it.threads
-            assert it.table.keys() == it.shares.keys()
-            busy += 0 if it.dead or it.gone else it.busy
-            number = it.head
+            member = each
+            assert 0 <= member.busy <= member.threads
+            assert member.table.keys() == member.shares.keys()
+            busy += 0 if member.dead or member.gone else member.busy
+            number = member.head
             while number >= 0:
                 waiting += 1
-                assert it.tail == number or self.batches[number].next >= 0
+                assert member.tail == number or self.batches[number].next >= 0
                 number = self.batches[number].next
-            for share in it.shares.values():
+            for share in member.shares.values():
                 (<Share> share).process._check()
                 assert (<Share> share).request.next_offset <= (<Share> share).line.size
                 assert (<Share> share).committed <= (<Share> share).request.next_offset
         for share in self.shares:
             assert (<Share> share).held == (share in (<Share> share).line.held)
             assert (<Share> share).watched or not (<Share> share).held
-        assert free_ones + waiting + busy <= self.batch_room
-        assert self.ends == int((self.finished >= 0).sum())
+        assert free_ones + waiting + busy <= self.batch_capacity
+        assert self.finished_count == int((self.finished >= 0).sum())

@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free
 
 from pyengine._engine.lowlevel.memory cimport allocate, resize
-from pyengine._engine.simulation.event_queue cimport NEVER, Agenda, Due, nanoseconds, time_after, work_factor
+from pyengine._engine.simulation.event_queue cimport NEVER, EventQueue, Event, nanoseconds, time_after, work_factor
 from pyengine._engine.activemq.queue.message_slots cimport Message
 from pyengine._engine.activemq.queue.rounds cimport Handout
 
@@ -20,7 +20,7 @@ cdef enum:
 
 
 cdef class RowMask:
-    """A selector whose answers are known: row -> bool. Two of one array are one question."""
+    """A selector whose answers are known: row -> bool. Two masks over one array are one predicate."""
 
     def __cinit__(self, rows):
         cdef const uint8_t[::1] view
@@ -34,7 +34,7 @@ cdef class RowMask:
             self.at = &view[0]
 
     def matches(self, row):
-        """The answer for a row."""
+        """Whether the selector matches the row."""
         cdef int64_t index = row
         if not 0 <= index < self.size:
             raise IndexError(f"row {row} of {self.size}")
@@ -46,7 +46,7 @@ cdef class QueueRun:
 
     queue: without messages yet; its policy and clock-free rules decide everything. arrivals: int64 ns, rising.
     services: int64 ns of work of each message. groups: int32 handles of ``queue.intern_groups``. group_sequences int32
-    (0), priorities int32 (4), lifetimes int64 ms (0: for ever). expire_messages_period: ms from one look for expired
+    (0), priorities int32 (4), lifetimes int64 ms (0: for ever). expire_messages_period: ms from one check for expired
     messages to the next (0: none); max_expire_page_size: see ``Queue.expire``.
 
     Results, by row, -1 if that did not happen: ``consumers`` (id of the last consumer), ``dispatched``,
@@ -67,7 +67,7 @@ cdef class QueueRun:
             raise IllegalStateError("the queue holds messages that did not arrive in this run")
         self.kept = []
         self.by_consumer = {}
-        self.agenda = Agenda()
+        self.events = EventQueue()
         self.arrivals = column("arrivals", arrivals, self.rows, np.int64)
         self.services = column("services", services, self.rows, np.int64)
         if self.rows and (np.diff(self.arrivals) < 0).any():
@@ -79,43 +79,43 @@ cdef class QueueRun:
         self.longest = max(1, self.services.max()) if self.rows else 1
         self.group = self.narrow("groups", groups)
         if self.group != NULL and (np.max(groups) >= queue.groups.size or np.min(groups) < -1):
-            raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
+            raise InvalidMessageError("groups", int(np.max(groups)), "is not a group handle", hint="see intern_groups")
         self.group_sequence = self.narrow("group_sequences", group_sequences)
         self.priority = self.narrow("priorities", priorities)
         self.lifetime = self.wide("lifetimes", lifetimes)
         self.now = self.arrivals[0] if self.rows else 0
-        self.look_period = nanoseconds(min(max(0, expire_messages_period), NEVER), MILLISECOND)
-        self.look_limit = max_expire_page_size
-        self.look_at = time_after(self.now, self.look_period) if self.look_period else NEVER
+        self.expiry_period = nanoseconds(min(max(0, expire_messages_period), NEVER), MILLISECOND)
+        self.expiry_page_size = max_expire_page_size
+        self.next_expiry_check = time_after(self.now, self.expiry_period) if self.expiry_period else NEVER
         results = [np.full(self.rows, -1, np.int64) for _ in range(4)]
         self.consumers, self.dispatched, self.started, self.finished = results
         self.deliveries = np.zeros(self.rows, np.int32)
         if not self.rows:
             return
         wide = self.consumers
-        self.who = &wide[0]
+        self.consumer_of = &wide[0]
         wide = self.dispatched
-        self.handed = &wide[0]
+        self.dispatch_time = &wide[0]
         wide = self.started
-        self.began = &wide[0]
+        self.start_time = &wide[0]
         wide = self.finished
-        self.ended = &wide[0]
+        self.finish_time = &wide[0]
         narrow = self.deliveries
-        self.times = &narrow[0]
-        self.after = <int64_t*> allocate(self.rows * sizeof(int64_t))
+        self.delivery_count = &narrow[0]
+        self.next_row = <int64_t*> allocate(self.rows * sizeof(int64_t))
         self.message = <int32_t*> allocate(self.rows * sizeof(int32_t))
         for row in range(self.rows):
             self.message[row] = -1
 
     def __dealloc__(self):
-        free(self.after)
+        free(self.next_row)
         free(self.message)
         free(self.clients)
         free(self.client_of)
         free(self.masks)
 
     def __reduce__(self):
-        raise TypeError("a run cannot be pickled; ship its arrays and make it anew")
+        raise TypeError("a run cannot be pickled; ship its arrays and create it again")
 
     cdef const int64_t* wide(self, str field, object values) except? NULL:
         cdef const int64_t[::1] array
@@ -140,37 +140,37 @@ cdef class QueueRun:
         priority, exclusive, no_local, ...). Returns its id.
         """
         cdef int32_t slot, number
-        cdef Client* it
+        cdef Client* client
         if threads < 1:
             raise InvalidMessageError("threads", threads, "must be 1 or more")
         work_factor(factor, self.longest)
         consumer = self.queue.add_consumer(selector=mask, **options)
         slot = self.queue.slot_of(consumer)
         if mask is not None:
-            self.ask(self.queue.consumers.at[slot].predicate, mask)
-        if self.client_count == self.client_room:
-            self.client_room = max(8, 2 * self.client_room)
-            self.clients = <Client*> resize(self.clients, self.client_room * sizeof(Client))
+            self.add_mask(self.queue.consumers.at[slot].predicate, mask)
+        if self.client_count == self.client_capacity:
+            self.client_capacity = max(8, 2 * self.client_capacity)
+            self.clients = <Client*> resize(self.clients, self.client_capacity * sizeof(Client))
         number = self.client_count
         self.client_count += 1
-        it = &self.clients[number]
-        it.consumer = consumer
-        it.slot = slot
-        it.epoch = it.busy_time = it.finished = 0
-        it.head = it.tail = -1
-        it.factor = factor
-        it.threads = threads
-        it.busy = 0
-        it.dead = False
-        if slot >= self.slot_room:
+        client = &self.clients[number]
+        client.consumer = consumer
+        client.slot = slot
+        client.epoch = client.busy_time = client.finished = 0
+        client.head = client.tail = -1
+        client.factor = factor
+        client.threads = threads
+        client.busy = 0
+        client.dead = False
+        if slot >= self.slot_capacity:
             self.client_of = <int32_t*> resize(self.client_of, 2 * (slot + 8) * sizeof(int32_t))
-            self.slot_room = 2 * (slot + 8)
+            self.slot_capacity = 2 * (slot + 8)
         self.client_of[slot] = number
         self.by_consumer[consumer] = number
-        self.wakeups()
+        self.dispatch()
         return consumer
 
-    cdef int ask(self, int32_t predicate, RowMask mask) except -1:
+    cdef int add_mask(self, int32_t predicate, RowMask mask) except -1:
         cdef int32_t index
         if mask.size != self.rows:
             raise InvalidMessageError("mask", mask.size, f"must have one answer a message ({self.rows})")
@@ -186,48 +186,49 @@ cdef class QueueRun:
         return 0
 
     def set_factor(self, consumer, double factor):
-        """From now on its work takes ``factor`` times as long; what is begun ends as it would have."""
-        cdef int32_t number = self.client_by(consumer)
+        """From now on the consumer's work takes ``factor`` times as long; work that has begun is not changed."""
+        cdef int32_t number = self.client_number(consumer)
         self.clients[number].factor = work_factor(factor, self.longest)
 
     def kill(self, consumer):
-        """It stays connected and stops: it finishes nothing any more and keeps what it holds."""
-        cdef int32_t number = self.client_by(consumer)
+        """The consumer stays connected and stops working: it keeps its messages and acknowledges no more."""
+        cdef int32_t number = self.client_number(consumer)
         self.clients[number].dead = True
         self.clients[number].epoch += 1
 
     def remove_consumer(self, consumer, *, bint lost=False, matching=None):
-        """It leaves: what it holds goes to the others. lost: its connection broke (redelivery counters go up).
-        matching: as of ``Queue.close``; a row's arrival number is the row's, counted from that of the first.
+        """The consumer leaves; its messages are dispatched to the others.
+
+        lost: its connection broke (redelivery counters go up). matching: as of ``Queue.close``; a row's arrival number is the row's, counted from that of the first.
         """
-        cdef int32_t number = self.client_by(consumer)
+        cdef int32_t number = self.client_number(consumer)
         self.clients[number].epoch += 1
         self.clients[number].dead = True
         self.clients[number].head = self.clients[number].tail = -1
         del self.by_consumer[consumer]
         for delivery in self.queue.close(consumer, lost=lost, now=self.now // MILLISECOND, matching=matching):
             message = self.queue.message_of(delivery.message)
-            self.give(self.queue.slot_of(delivery.consumer),
-                      self.queue.pending.at[<int32_t> message].sequence - self.first, message)
-        self.wakeups()
+            row = self.queue.pending.at[<int32_t> message].sequence - self.first
+            self.enqueue_at_client(self.queue.slot_of(delivery.consumer), row, message)
+        self.dispatch()
 
     def run(self, until=None):
-        """Let time pass to ``until`` (ns; None: until nothing is left to happen). Returns the time it is then."""
+        """Let time pass to ``until`` (ns; None: until nothing is left to happen). Returns the time then."""
         cdef int64_t end = NEVER if until is None else until, next_arrival, next_finish, next_event
         if end < self.now:
             raise ValueError(f"until = {until}: time does not go back (it is {self.now})")
         while True:
-            next_finish = self.agenda.next_time()
+            next_finish = self.events.next_time()
             next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else NEVER
             next_event = min(next_arrival, next_finish)
-            if self.look_at < min(next_event, end) and not self.look_matters():
+            if self.next_expiry_check < min(next_event, end) and not self.expiry_check_matters():
                 if min(next_event, end) == NEVER:
                     break
-                self.skip_looks(min(next_event, end))
-            if self.look_at < next_event and self.look_at <= end:
-                self.look()
+                self.skip_expiry_checks(min(next_event, end))
+            if self.next_expiry_check < next_event and self.next_expiry_check <= end:
+                self.check_expiry()
             elif next_finish <= next_arrival:
-                if next_finish > end or not self.agenda.size:
+                if next_finish > end or not self.events.size:
                     break
                 self.work_done()
             else:
@@ -236,7 +237,7 @@ cdef class QueueRun:
                 self.now = next_arrival
                 self.send(self.arrived)
                 self.arrived += 1
-                self.wakeups()
+                self.dispatch()
         if until is not None:
             self.now = end
         return self.now
@@ -251,47 +252,47 @@ cdef class QueueRun:
         """Assert the invariants; for tests."""
         cdef int32_t number
         cdef int64_t row, index
-        seen = set()
+        found = set()
         for number in range(self.client_count):
             row = self.clients[number].head
             while row >= 0:
-                assert row not in seen
-                seen.add(row)
-                assert self.who[row] == self.clients[number].consumer
-                assert self.ended[row] < 0
-                row = self.after[row] if row != self.clients[number].tail else -1
+                assert row not in found
+                found.add(row)
+                assert self.consumer_of[row] == self.clients[number].consumer
+                assert self.finish_time[row] < 0
+                row = self.next_row[row] if row != self.clients[number].tail else -1
             assert 0 <= self.clients[number].busy <= self.clients[number].threads
-        self.agenda._check()
-        for index in range(self.agenda.size):
-            if self.agenda.heap[index].epoch == self.clients[self.agenda.heap[index].who].epoch:
-                assert self.agenda.heap[index].number not in seen
-                seen.add(self.agenda.heap[index].number)
+        self.events._check()
+        for index in range(self.events.size):
+            if self.events.heap[index].epoch == self.clients[self.events.heap[index].subject].epoch:
+                assert self.events.heap[index].number not in found
+                found.add(self.events.heap[index].number)
         self.queue._check()
 
-    cdef int32_t client_by(self, consumer) except -1:
+    cdef int32_t client_number(self, consumer) except -1:
         number = self.by_consumer.get(consumer)
         if number is None:
-            raise IllegalStateError(f"consumer {consumer!r} is not here")
+            raise IllegalStateError(f"consumer {consumer!r} is not in this run")
         return number
 
     cdef int send(self, int64_t row) except -1:
         cdef Queue queue = self.queue
         cdef int32_t number = queue.pending.allot()
-        cdef Message* it = &queue.pending.at[number]
+        cdef Message* sent = &queue.pending.at[number]
         cdef object body = row
         cdef object bits
         cdef uint64_t word = 1
         cdef int32_t mask
-        it.group = self.group[row] if self.group != NULL else -1
-        it.group_sequence = self.group_sequence[row] if self.group_sequence != NULL else 0
-        it.priority = min(9, max(0, self.priority[row])) if self.priority != NULL else 4
-        it.expiration = 0
+        sent.group = self.group[row] if self.group != NULL else -1
+        sent.group_sequence = self.group_sequence[row] if self.group_sequence != NULL else 0
+        sent.priority = min(9, max(0, self.priority[row])) if self.priority != NULL else 4
+        sent.expiration = 0
         if self.lifetime != NULL and self.lifetime[row] > 0:
-            it.expiration = self.arrival[row] // MILLISECOND + self.lifetime[row]
-            self.expires_last = max(self.expires_last, it.expiration)
-        it.connection = -1
+            sent.expiration = self.arrival[row] // MILLISECOND + self.lifetime[row]
+            self.latest_expiration = max(self.latest_expiration, sent.expiration)
+        sent.connection = -1
         Py_INCREF(body)
-        it.body = <PyObject*> body
+        sent.body = <PyObject*> body
         if queue.consumers.predicate_count <= 64:
             for mask in range(self.mask_count):
                 if self.masks[mask].at[row]:
@@ -305,87 +306,87 @@ cdef class QueueRun:
             queue.pending.at[number].match = queue.consumers.class_for(bits, -1)
         return queue.accept(number)
 
-    cdef bint look_matters(self) noexcept:
-        return (self.queue.looks_further(self.look_limit)
-                or self.queue.pending.waiting > 0 and self.expires_last > 0
-                and (self.eventful or self.expires_last >= self.looked // MILLISECOND))
+    cdef bint expiry_check_matters(self) noexcept:
+        return (self.queue.looks_further(self.expiry_page_size)
+                or self.queue.pending.waiting > 0 and self.latest_expiration > 0
+                and (self.changed_since_check or self.latest_expiration >= self.last_expiry_check // MILLISECOND))
 
-    cdef void skip_looks(self, int64_t moment) noexcept:
-        cdef int64_t missed = (moment - self.look_at + self.look_period - 1) // self.look_period
-        self.look_at = NEVER if missed > (NEVER - self.look_at) // self.look_period else (
-            self.look_at + missed * self.look_period)
+    cdef void skip_expiry_checks(self, int64_t moment) noexcept:
+        cdef int64_t missed = (moment - self.next_expiry_check + self.expiry_period - 1) // self.expiry_period
+        self.next_expiry_check = NEVER if missed > (NEVER - self.next_expiry_check) // self.expiry_period else (
+            self.next_expiry_check + missed * self.expiry_period)
 
-    cdef int look(self) except -1:
-        self.now = self.look_at
-        self.skip_looks(self.now + 1)
+    cdef int check_expiry(self) except -1:
+        self.now = self.next_expiry_check
+        self.skip_expiry_checks(self.now + 1)
         self.queue.out_size = 0
-        self.queue.look_for_expired(self.now // MILLISECOND, self.look_limit)
-        self.hand()
-        self.wakeups()
-        self.eventful = False
-        self.looked = self.now
+        self.queue.look_for_expired(self.now // MILLISECOND, self.expiry_page_size)
+        self.start_dispatched()
+        self.dispatch()
+        self.changed_since_check = False
+        self.last_expiry_check = self.now
         return 0
 
-    cdef int wakeups(self) except -1:
-        self.eventful = True
+    cdef int dispatch(self) except -1:
+        self.changed_since_check = True
         self.queue.out_size = 0
         self.queue.run_wakeups(self.now // MILLISECOND, -1)
-        return self.hand()
+        return self.start_dispatched()
 
-    cdef int hand(self) except -1:
+    cdef int start_dispatched(self) except -1:
         cdef int64_t index
-        cdef Handout* given
+        cdef Handout* handout
         for index in range(self.queue.out_size):
-            given = &self.queue.out[index]
-            if given.handle >= 0:
-                self.give(given.slot, given.sequence - self.first, given.message)
+            handout = &self.queue.out[index]
+            if handout.handle >= 0:
+                self.enqueue_at_client(handout.slot, handout.sequence - self.first, handout.message)
         self.queue.out_size = 0
         return 0
 
-    cdef int give(self, int32_t slot, int64_t row, int32_t message) except -1:
+    cdef int enqueue_at_client(self, int32_t slot, int64_t row, int32_t message) except -1:
         cdef int32_t number = self.client_of[slot]
-        cdef Client* it = &self.clients[number]
+        cdef Client* client = &self.clients[number]
         self.message[row] = message
-        self.who[row] = it.consumer
-        self.handed[row] = self.now
-        self.times[row] += 1
-        self.began[row] = -1
-        if it.head < 0:
-            it.head = row
+        self.consumer_of[row] = client.consumer
+        self.dispatch_time[row] = self.now
+        self.delivery_count[row] += 1
+        self.start_time[row] = -1
+        if client.head < 0:
+            client.head = row
         else:
-            self.after[it.tail] = row
-        self.after[row] = -1
-        it.tail = row
-        return self.begin(number)
+            self.next_row[client.tail] = row
+        self.next_row[row] = -1
+        client.tail = row
+        return self.start_work(number)
 
-    cdef int begin(self, int32_t number) except -1:
-        cdef Client* it = &self.clients[number]
+    cdef int start_work(self, int32_t number) except -1:
+        cdef Client* client = &self.clients[number]
         cdef int64_t row, work
-        while it.busy < it.threads and it.head >= 0 and not it.dead:
-            row = it.head
-            it.head = self.after[row]
-            if it.head < 0:
-                it.tail = -1
-            work = <int64_t> (self.service[row] * it.factor)
-            it.busy += 1
-            it.busy_time = time_after(it.busy_time, work)
-            self.began[row] = self.now
-            self.agenda.plan(time_after(self.now, work), 0, number, row, it.epoch)
+        while client.busy < client.threads and client.head >= 0 and not client.dead:
+            row = client.head
+            client.head = self.next_row[row]
+            if client.head < 0:
+                client.tail = -1
+            work = <int64_t> (self.service[row] * client.factor)
+            client.busy += 1
+            client.busy_time = time_after(client.busy_time, work)
+            self.start_time[row] = self.now
+            self.events.plan(time_after(self.now, work), 0, number, row, client.epoch)
         return 0
 
     cdef int work_done(self) except -1:
-        cdef Due entry = self.agenda.pop()
-        cdef Client* it = &self.clients[entry.who]
+        cdef Event entry = self.events.pop()
+        cdef Client* client = &self.clients[entry.subject]
         self.now = entry.time
-        if entry.epoch != it.epoch:
+        if entry.epoch != client.epoch:
             return 0
-        it.busy -= 1
-        it.finished += 1
-        self.ended[entry.number] = self.now
-        self.queue.complete(it.slot, self.message[entry.number])
+        client.busy -= 1
+        client.finished += 1
+        self.finish_time[entry.number] = self.now
+        self.queue.complete(client.slot, self.message[entry.number])
         self.message[entry.number] = -1
-        self.queue.consumers.contract(it.slot, 1)
-        self.queue.refresh(it.slot)
+        self.queue.consumers.contract(client.slot, 1)
+        self.queue.refresh(client.slot)
         self.queue.rounds_due += 2
-        self.begin(entry.who)
-        return self.wakeups()
+        self.start_work(entry.subject)
+        return self.dispatch()

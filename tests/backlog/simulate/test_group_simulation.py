@@ -204,7 +204,7 @@ def test_invariants_hold_at_every_moment() -> None:
         run.run(step * NS // 10)
         run._check()
     assert (run.finished >= 0).all()
-    with pytest.raises(IllegalStateError, match="'a' is not here"):
+    with pytest.raises(IllegalStateError, match="'a' is not in this run"):
         run.kill("a")
     with pytest.raises(ValueError, match="time does not go back"):
         run.run(0)

@@ -400,7 +400,7 @@ def test_misuse_is_refused() -> None:
     assert run.utilisation() == {}
     with pytest.raises(InvalidMessageError, match=r"factor = 1e\+300"):
         run.set_factor(run.add_consumer(factor=2.0**62), 1e300)
-    with pytest.raises(IllegalStateError, match="is not here"):
+    with pytest.raises(IllegalStateError, match="is not in this run"):
         run.kill(77)
     run.run(5)
     with pytest.raises(ValueError, match="does not go back"):
