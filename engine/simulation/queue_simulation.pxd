@@ -95,6 +95,6 @@ cdef class QueueRun:
     cdef int start_work(self, int32_t client) except -1
     cdef int dispatch(self) except -1
     cdef int check_expiry(self) except -1
-    cdef void skip_expiry_checks(self, int64_t moment) noexcept # the next is then or later
+    cdef void skip_expiry_checks(self, int64_t moment) noexcept  # the next is then or later
     cdef bint expiry_check_matters(self) noexcept               # may page in or find expired messages
     cdef int32_t client_number(self, consumer) except -1

@@ -199,7 +199,8 @@ cdef class QueueRun:
     def remove_consumer(self, consumer, *, bint lost=False, matching=None):
         """The consumer leaves; its messages are dispatched to the others.
 
-        lost: its connection broke (redelivery counters go up). matching: as of ``Queue.close``; a row's arrival number is the row's, counted from that of the first.
+        lost: its connection broke (redelivery counters go up). matching: as of ``Queue.close``; a row's arrival number
+        is the row's, counted from that of the first.
         """
         cdef int32_t number = self.client_number(consumer)
         self.clients[number].epoch += 1
