@@ -60,6 +60,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SubscriptionData,
 )
 from pyengine.rocketmq.remoting.producer import Producer
+from pyengine.rocketmq.remoting.replies import create_reply_message
 from pyengine.rocketmq.remoting.sending import SendOptions
 from pyengine.rocketmq.remoting.tls import client_ssl_context
 from pyengine.rocketmq.remoting.transaction_producer import (
@@ -165,6 +166,7 @@ __all__ = [
     "client_ssl_context",
     "compare_strategies",
     "consume_stats",
+    "create_reply_message",
     "dlq_topic",
     "hash_code",
     "parse_consume_timestamp",

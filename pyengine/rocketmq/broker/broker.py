@@ -50,7 +50,9 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     one_topic,
     plain_text,
     whole_number,
+    with_key,
 )
+from pyengine.rocketmq.remoting.stored_message import parsed_id, pulled_messages
 from pyengine.rocketmq.remoting.tls import check_context
 from pyengine.rocketmq.server.serving import Listeners, Serving, check_accounts, new_queues
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -463,6 +465,31 @@ class Broker(Declared):
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """The first offset stored at ``timestamp`` (ms) or later (spec rocketmq 4.6)."""
         return self._node_of(queue).search_offset(queue.topic, queue.queue_id, whole_number("timestamp", timestamp))
+
+    def query_message(
+        self, topic: str, key: str, max_num: int, begin: int, end: int, *, unique: bool = False
+    ) -> list[MessageExt]:
+        """The newest messages of a topic that have a key, at most ``max_num`` of each broker; begin, end: ms, of their
+        storing. unique: the key is the message's own id. Raises MQClientError where there is none.
+        """
+        plain_text("topic", topic)
+        plain_text("key", key)
+        found: list[MessageExt] = []
+        for name, node in self.nodes.items():
+            answer = node.query_message(topic, key, max_num, begin, end)
+            found.extend(pulled_messages(b"".join(answer.messages), name))
+        return with_key(found, topic, key, unique=unique)
+
+    def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
+        """The message with an id of a broker. Raises MQClientError for what is no such id, MQBrokerError where the
+        broker has no such message.
+        """
+        host, position = parsed_id(plain_text("offset_msg_id", offset_msg_id))
+        for name, node in self.nodes.items():
+            stored = node.stored_at(position) if node.offset_msg_id(position) == offset_msg_id else None
+            if stored is not None:
+                return next(pulled_messages(stored, name))
+        raise MQBrokerError(SYSTEM_ERROR, f"can not find message by the offset, {position} of {host}")
 
     def lock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """The queues that the client now holds for ordered consumption."""

@@ -37,6 +37,7 @@ from pyengine.rocketmq.broker.commit_log import CommitLog, FileLog, MemoryLog
 from pyengine.rocketmq.broker.filter import Filter, filter_of
 from pyengine.rocketmq.broker.group_offsets import GroupOffsets
 from pyengine.rocketmq.broker.kept_offsets import KeptOffsets
+from pyengine.rocketmq.broker.key_index import FoundByKey, KeyIndex
 from pyengine.rocketmq.broker.message_check import (
     SPECIAL,
     check_sent_message,
@@ -187,6 +188,7 @@ class BrokerNode:
         self._id_prefix = message_id(self._host, 0)[:-16]
         folder = "" if files is None else str(files.folder)
         self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving)
+        self._keys = KeyIndex(self.store)
         self._topics = TopicTable(name, files, {SCHEDULE_TOPIC: len(options.levels)})
         self._offsets = GroupOffsets(self._topics)
         self._delayed = ScheduleMessageService(clock, options.levels, self.lock, self.store, self._send_on)
@@ -302,6 +304,12 @@ class BrokerNode:
             if not queue.min_offset <= offset < queue.max_offset:
                 return None
             return received(self._decode(queue.position(offset)))
+
+    def query_message(self, topic: str, key: str, most: int, begin: int, end: int) -> FoundByKey:
+        """The newest messages of a topic that have a key; begin, end: ms."""
+        with self.lock:
+            self._check_open()
+            return self._keys.query(topic, key, most, begin, end)
 
     def stored_at(self, position: int) -> bytes | None:
         """The stored message at a position of the log, None where there is none."""

@@ -38,9 +38,11 @@ from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, response
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
     FLAG_LITE_PULL,
+    NO_MESSAGE,
     QUERY_NOT_FOUND,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
+    UNIQUE_KEY_QUERY,
     ClientEvents,
     HalfMessage,
     HeartbeatData,
@@ -55,9 +57,11 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     queue_key,
     queue_of,
     subscription_body,
+    with_key,
 )
+from pyengine.rocketmq.remoting.replies import PUSH_REPLY, reply_of
 from pyengine.rocketmq.remoting.sending import AUTO_CREATE_TOPIC, DEFAULT_QUEUES, Sending, SendOptions
-from pyengine.rocketmq.remoting.stored_message import message_ext, pulled_messages, received
+from pyengine.rocketmq.remoting.stored_message import message_ext, parsed_id, pulled_messages, received
 from pyengine.rocketmq.remoting.tls import check_context
 from pyengine.rocketmq.remoting.transport import Connect, SocketTransport, parse_address
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -88,6 +92,7 @@ PULL_STATUS = {
 NOT_FOUND_TOPIC = 10005
 
 API_TIMEOUT = 3000  # ms
+QUERY_TIMEOUT = 15_000
 HEARTBEAT_INTERVAL = 30_000
 SEND_BACK_TIMEOUT = 5000
 DETECTION = 3000  # ms between looks at brokers that cannot be reached
@@ -272,6 +277,13 @@ class Cluster:
             for line in self.sending.faults.detected(broker, found):
                 log.info("%s", line)
 
+    def introduce(self, topic: str) -> None:
+        """Have the brokers of a topic know of this client's producers, so that they can reach it."""
+        if topic not in self._routes:
+            self.publish_queues(topic)
+        for queue in self.publish_queues(topic):
+            self._remoting.channel(self._master(queue))
+
     def end_transaction(self, half: HalfMessage, outcome: int, remark: str | None, *, checked: bool) -> None:
         """Tell a broker what became of a half message (one way). outcome: 8 commits, 12 rolls back, 0 is not known yet.
 
@@ -433,6 +445,35 @@ class Cluster:
         fields = {"timestamp": timestamp, **_of_queue(queue)}
         answer = self._ask(self._master(queue), "SearchOffsetRequestHeader", fields)
         return self._number(answer, "SearchOffsetResponseHeader", "offset")
+
+    def query_message(
+        self, topic: str, key: str, max_num: int, begin: int, end: int, *, unique: bool = False
+    ) -> list[MessageExt]:
+        """The newest messages of a topic that have a key, at most ``max_num`` of each broker; begin, end: ms, of their
+        storing. unique: the key is the message's own id. Raises MQClientError where there is none.
+        """
+        fields = {"topic": topic, "key": key, "maxNum": max_num, "beginTimestamp": begin, "endTimestamp": end}
+        found: list[MessageExt] = []
+        for address in self.masters(topic):
+            command = self._command("QueryMessageRequestHeader", fields)
+            if unique:
+                command = self._remoting.command(command.code, {**(command.ext_fields or {}), UNIQUE_KEY_QUERY: "true"})
+            try:
+                answer = self._success(self._remoting.invoke(address, command, QUERY_TIMEOUT))
+                found.extend(pulled_messages(answer.body or b"", ""))
+            except (RemotingError, MQBrokerError, ProtocolError) as error:
+                log.warning("getResponseCommand failed, %s: %s", address, error)
+        return with_key(found, topic, key, unique=unique)
+
+    def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
+        """The message with an id of a broker. Raises MQClientError for what is no such id, MQBrokerError where the
+        broker has no such message.
+        """
+        host, position = parsed_id(offset_msg_id)
+        if host not in self.masters(topic):  # an id may say anything
+            raise MQClientError(attached("query message by id finished, but no message.", NO_MESSAGE), NO_MESSAGE)
+        answer = self._ask(host, "ViewMessageRequestHeader", {"topic": topic, "offset": position})
+        return received(message_ext(decode_stored(answer.body or b"", 0)[0], ""))
 
     def lock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """The queues that the client now holds for ordered consumption."""
@@ -694,6 +735,9 @@ class Cluster:
                 remark = f"The Consumer Group <{header['consumerGroup']}> not exist in this consumer"
                 return response(command, SYSTEM_ERROR, remark)
             return response(command, body=write_body("ConsumeMessageDirectlyResult", found))
+        elif command.code == PUSH_REPLY:
+            self._events.reply(reply_of(command))
+            return response(command)
         elif command.code == CHECK_TRANSACTION_STATE:
             self._check_transaction(channel, command)
         else:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, cast
 
+from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
 from pyengine._engine.rocketmq.commands.requests import FLAG_COMMIT_OFFSET as FLAG_COMMIT_OFFSET
 from pyengine._engine.rocketmq.commands.requests import FLAG_LITE_PULL as FLAG_LITE_PULL
@@ -48,6 +49,9 @@ from pyengine.rocketmq.message import (
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.topology.checked import check
 from pyengine.whole_numbers import whole_number as whole_number
+
+UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"  # a field of a query whose key is a message's unique id
+NO_MESSAGE = 208
 
 CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
 
@@ -125,7 +129,8 @@ class ClientEvents:
     ConsumerRunningInfo; None where there is none (GET_CONSUMER_RUNNING_INFO). offsets: (group, topic) where the member
     is in each of its queues (GET_CONSUMER_STATUS_FROM_CLIENT). check_transaction: (group, half message, what to say
     where) what became of it (CHECK_TRANSACTION_STATE). consume_directly: (group, message) what the listener says of it,
-    the fields of ConsumeMessageDirectlyResult; None where there is none (CONSUME_MESSAGE_DIRECTLY).
+    the fields of ConsumeMessageDirectlyResult; None where there is none (CONSUME_MESSAGE_DIRECTLY). reply: (message)
+    the reply to a request (PUSH_REPLY_MESSAGE_TO_CLIENT).
     """
 
     consumer_ids_changed: Callable[[str], None] = field(default=lambda group: None)
@@ -134,10 +139,25 @@ class ClientEvents:
     offsets: Callable[[str, str], dict[MessageQueue, int]] = field(default=lambda group, topic: {})
     consume_directly: Callable[[str, MessageExt], dict[str, Any] | None] = field(default=lambda group, message: None)
     check_transaction: Callable[[MessageExt, HalfMessage], None] = field(default=lambda message, half: None)
+    reply: Callable[[MessageExt], None] = field(default=lambda message: None)
 
 
 PullCallback = Callable[[PullResult | Exception], None]
 SendCallback = Callable[[SendResult | Exception], None]
+
+
+def with_key(messages: Iterable[MessageExt], topic: str, key: str, *, unique: bool) -> list[MessageExt]:
+    """Of what a broker found, what has the key indeed: it looks keys up by their hash codes. Raises MQClientError,
+    code 208, where nothing has.
+    """
+    found = []
+    for message in messages:
+        keys = [message.msg_id] if unique else (message.keys or "").split(" ")
+        if message.topic == topic and key in keys:
+            found.append(message)
+    if not found:
+        raise MQClientError(attached("query message by key finished, but no message.", NO_MESSAGE), NO_MESSAGE)
+    return found
 
 
 class MQClientAPI(Protocol):
@@ -198,6 +218,18 @@ class MQClientAPI(Protocol):
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """The first offset stored at ``timestamp`` (ms) or later (spec rocketmq 4.6)."""
+
+    def query_message(
+        self, topic: str, key: str, max_num: int, begin: int, end: int, *, unique: bool = False
+    ) -> list[MessageExt]:
+        """The newest messages of a topic that have a key, at most ``max_num`` of each broker; begin, end: ms, of their
+        storing. unique: the key is the message's own id. Raises MQClientError where there is none.
+        """
+
+    def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
+        """The message with an id of a broker. Raises MQClientError for what is no such id, MQBrokerError where the
+        broker has no such message.
+        """
 
     def lock_batch_mq(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """The queues (of one broker) that the client now holds for ordered consumption."""

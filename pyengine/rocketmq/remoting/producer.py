@@ -8,6 +8,7 @@ import ssl
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from datetime import timedelta
 from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Self, overload
@@ -15,11 +16,12 @@ from typing import Any, ClassVar, Self, overload
 from pyengine._engine.rocketmq.client.namespaces import with_namespace, without_namespace
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
 from pyengine.attributes import Declared, named_arguments
-from pyengine.errors import ConfigurationError, MQClientError
+from pyengine.durations import milliseconds
+from pyengine.errors import ConfigurationError, MQBrokerError, MQClientError, RemotingError
 from pyengine.processes import belong
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.consumer.client import settle
-from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message
+from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.cluster import Cluster
 from pyengine.rocketmq.remoting.mq_client_api import (
@@ -31,6 +33,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     plain_text,
     whole_number,
 )
+from pyengine.rocketmq.remoting.replies import PendingRequests
 from pyengine.rocketmq.remoting.sending import SendOptions
 from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.remoting.transport import local_address
@@ -42,6 +45,7 @@ log = logging.getLogger("pyengine.rocketmq")
 
 _producers = count(1)
 
+FOR_EVER = 2**63 - 1
 PROPERTY_INSTANCE_ID = "INSTANCE_ID"  # the namespace of a message
 
 # Properties of a delay that the open broker stores and does not look at: that of the cloud's own producers.
@@ -119,6 +123,7 @@ class Producer(Declared):
         self.broker = self._own or broker  # type: ignore[assignment]
         address = "127.0.0.1" if self._own is None else local_address(self._own.name_servers[0])
         host = bytes(int(part) for part in address.split(".")) if ":" not in address else os.urandom(4)
+        self._pending = PendingRequests(self.broker.clock)
         self._prefix = f"{host.hex().upper()}{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
         if self._own is not None:
             instance = instance_name if instance_name is not None else f"{os.getpid()}#{self._prefix}"
@@ -135,7 +140,7 @@ class Producer(Declared):
 
     def _client_events(self) -> ClientEvents:
         """What the brokers may ask."""
-        return ClientEvents()
+        return ClientEvents(reply=self._pending.arrived)
 
     def __enter__(self) -> Self:
         return self
@@ -147,6 +152,7 @@ class Producer(Declared):
 
     def shutdown(self) -> None:
         """End the connections to ``namesrv_addr``; a broker that was given stays as it is. Harmless the second time."""
+        self._pending.close()
         if self._own is not None:
             self._own.close()
 
@@ -268,6 +274,84 @@ class Producer(Declared):
         result = self.broker.send_batch(self.group, listed, self._at_brokers(queue))
         settle(self.broker.clock)
         return self._as_sent(result)
+
+    def request(
+        self,
+        message: Message,
+        timeout: int | timedelta = 3000,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> MessageExt:
+        """Send a message and wait for the reply of whoever consumes it; timeout: ms or a timedelta, of both.
+
+        A consumer replies with ``producer.send(rocketmq.create_reply_message(message, body))``. Raises MQClientError,
+        code 10006, without a reply in time, and where the message cannot be sent; ConfigurationError where the producer
+        has an embedded broker: requests need namesrv_addr.
+        """
+        return self.request_async(message, timeout, queue=queue, selector=selector, arg=arg).result()
+
+    def request_async(
+        self,
+        message: Message,
+        timeout: int | timedelta = 3000,
+        *,
+        queue: MessageQueue | None = None,
+        selector: QueueSelector | None = None,
+        arg: Any = None,
+    ) -> Future[MessageExt]:
+        """Send a message; the future has what :meth:`request` returns or raises. A coroutine awaits
+        ``asyncio.wrap_future(producer.request_async(message))``.
+        """
+        if self._own is None:
+            hint = "the address of a Broker(listen=...) will do"
+            raise ConfigurationError("broker", repr(self.broker), "a request needs namesrv_addr", hint)
+        sent = self._prepare(message)
+        self._own.introduce(sent.topic)
+        whole = milliseconds("timeout", timeout)
+        identity, future = self._pending.prepare(sent, self._own.client_id or "", whole)
+        message.properties.update(sent.properties)
+
+        def answered(found: SendResult | Exception) -> None:
+            if not isinstance(found, SendResult):
+                failure = MQClientError(f"send request message to <{message.topic}> fail")
+                failure.__cause__ = found
+                self._pending.fail(identity, failure)
+
+        self.broker.send_message_async(self.group, sent, self._chosen(sent, queue, selector, arg), answered)
+        return future
+
+    def query_message(
+        self, topic: str, key: str, max_num: int = 32, *, begin: int = 0, end: int | None = None
+    ) -> list[MessageExt]:
+        """The newest messages of a topic whose ``keys`` have this one, at most ``max_num`` of each broker, which gives
+        64 at most. begin, end: ms since 1970, when they were stored. Raises MQClientError where there is none.
+        """
+        return self._looked_up(topic, key, whole_number("max_num", max_num), begin, end, unique=False)
+
+    def view_message(self, topic: str, msg_id: str) -> MessageExt:
+        """The message with an id, of the broker's (offset_msg_id) or of its producer's. Raises MQClientError."""
+        topic = with_namespace(self.namespace, plain_text("topic", topic))
+        try:
+            return self._as_known(self.broker.view_message(topic, plain_text("msg_id", msg_id)))
+        except (MQClientError, MQBrokerError, RemotingError) as error:
+            log.debug("%s is not a broker's id: %s", msg_id, error)
+        return self._looked_up(topic, msg_id, 32, 0, None, unique=True)[0]
+
+    def _looked_up(
+        self, topic: str, key: str, most: int, begin: int, end: int | None, *, unique: bool
+    ) -> list[MessageExt]:
+        name = with_namespace(self.namespace, plain_text("topic", topic))
+        last = FOR_EVER if end is None else whole_number("end", end)
+        found = self.broker.query_message(
+            name, plain_text("key", key), most, whole_number("begin", begin), last, unique=unique
+        )
+        return [self._as_known(each) for each in found]
+
+    def _as_known(self, message: MessageExt) -> MessageExt:
+        message.topic = without_namespace(message.topic, self.namespace)
+        return message
 
     def _at_brokers(self, queue: MessageQueue | None) -> MessageQueue | None:
         """A queue by its name at the brokers."""

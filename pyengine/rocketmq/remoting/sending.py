@@ -30,6 +30,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     batch_result,
     one_topic,
 )
+from pyengine.rocketmq.remoting.replies import PROPERTY_MESSAGE_TYPE, REPLY, REPLY_TOPIC, SEND_REPLY
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 log = logging.getLogger("pyengine.rocketmq")
@@ -253,8 +254,9 @@ class Sending:
         return fields, body
 
     def _request(self, queue: MessageQueue, fields: dict[str, Any], body: bytes) -> RemotingCommand:
+        is_reply = fields["b"].endswith(REPLY_TOPIC) and f"{PROPERTY_MESSAGE_TYPE}\x01{REPLY}\x02" in fields["i"]
         header = write_header("SendMessageRequestHeaderV2", {**fields, "e": queue.queue_id, "n": queue.broker_name})
-        code = SEND_BATCH_MESSAGE if fields["m"] else CODES["SendMessageRequestHeaderV2"]
+        code = SEND_BATCH_MESSAGE if fields["m"] else SEND_REPLY if is_reply else CODES["SendMessageRequestHeaderV2"]
         return self._remoting.command(code, header, body)
 
     def _result(

@@ -7,7 +7,9 @@ import ipaddress
 from collections.abc import Iterator
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
-from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, decode_stored, message_id
+from pyengine._engine.rocketmq.client.validators import attached
+from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, decode_stored, message_id, parse_message_id
+from pyengine.errors import MQClientError, ProtocolError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.compression import decompress
@@ -37,6 +39,15 @@ def received(message: MessageExt) -> MessageExt:
         message.body = decompress(message.body, message.sys_flag)
         message.sys_flag &= ~COMPRESSED
     return message
+
+
+def parsed_id(offset_msg_id: str) -> tuple[str, int]:
+    """(``host:port``, position in the log) of a broker's id of a message. Raises MQClientError for what is none."""
+    try:
+        host, position = parse_message_id(offset_msg_id)
+        return host_text(host), position
+    except (ProtocolError, ValueError, TypeError) as error:
+        raise MQClientError(attached("query message by id finished, but no message.", 208), 208) from error
 
 
 def message_ext(fields: StoredFields, broker_name: str) -> MessageExt:

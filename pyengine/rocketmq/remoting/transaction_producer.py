@@ -94,7 +94,7 @@ class TransactionMQProducer(Producer):
         self._checks = self.broker.clock.worker("checkTransaction")
 
     def _client_events(self) -> ClientEvents:
-        return ClientEvents(check_transaction=self._asked)
+        return ClientEvents(check_transaction=self._asked, reply=self._pending.arrived)
 
     def shutdown(self) -> None:
         """End the connections to ``namesrv_addr``. Harmless the second time."""

@@ -13,7 +13,6 @@ from pyengine._engine.rocketmq.client.validators import check_topic
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import read_header, write_header
 from pyengine._engine.rocketmq.commands.stored_message import (
-    BORN_HOST_V6,
     decode_client_messages,
     encode_stored,
     parse_properties,
@@ -42,6 +41,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     QUERY_NOT_FOUND,
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
+    UNIQUE_KEY_QUERY,
     ClientEvents,
     ConsumeFromWhere,
     HeartbeatData,
@@ -54,6 +54,8 @@ from pyengine.rocketmq.server.admin_requests import AdminRequests
 from pyengine.rocketmq.server.clients import ClientTable, RemoteClient
 from pyengine.rocketmq.server.connections import Connection, answer, refusal, reply
 from pyengine.rocketmq.server.groups import SubscriptionGroups
+from pyengine.rocketmq.server.reply_requests import ReplyRequests
+from pyengine.rocketmq.server.send_headers import REGION, origin_host, send_header
 from pyengine.rocketmq.server.served import Served
 from pyengine.rocketmq.server.stats import Stats
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -67,10 +69,10 @@ NOTIFY_CONSUMER_IDS_CHANGED = 40
 CHECK_CLIENT_CONFIG = 46
 FLUSH_DISK_TIMEOUT = 10
 SUBSCRIPTION_GROUP_NOT_EXIST = 26
-REGION = {"MSG_REGION": "DefaultRegion", "TRACE_ON": "true"}  # of every answer to a send, and of every message
 MAX_SUSPEND = 600_000  # ms that a pull may wait, whatever it asks for: its client may be gone
 MAX_PULLS = 10_000  # of a connection that wait at the same time
 SYSTEM_BUSY = 2
+DEFAULT_QUERY_MOST = 32  # messages that a query by unique key brings (defaultQueryMaxNum)
 MOST_NEW_QUEUES = 8  # of a topic that a send makes (defaultTopicQueueNums)
 
 Process = Callable[[Connection, RemotingCommand], RemotingCommand | None]
@@ -91,9 +93,11 @@ class BrokerRequests:
         self._lock = threading.Lock()
         self._stats = Stats(node.clock.now())
         self._pulls: dict[Connection, int] = {}  # how many of each connection wait
+        replies = ReplyRequests(served, node, self.clients)
         self.requests: dict[int, Process] = {
             10: self._send,
             11: self._pull,
+            12: self._query_message,
             14: self._query_offset,
             15: self._update_offset,
             29: self._search_offset,
@@ -109,6 +113,8 @@ class BrokerRequests:
             46: self._check_client,
             310: self._send,
             320: self._send,
+            324: replies.reply,
+            325: replies.reply,
             361: self._pull,
             **AdminRequests(served, node, self.clients, self.groups, self._stats).requests,
         }
@@ -198,7 +204,7 @@ class BrokerRequests:
     # Sends (SendMessageProcessor)
 
     def _send(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
-        header = _send_header(request)
+        header = send_header(request)
         try:
             return self._store(connection, request, header)
         except PyengineError as error:
@@ -210,7 +216,7 @@ class BrokerRequests:
             check_topic(topic)
         except MQClientError as error:
             raise MQBrokerError(INVALID_PARAMETER, error.problem) from error
-        host, flag = _origin_host(connection)
+        host, flag = origin_host(connection)
         origin = RemoteSend(
             header["bornTimestamp"] or self.node.clock.now(), host, connection.remote_address,
             (header["sysFlag"] or 0) | flag, header["reconsumeTimes"] or 0, header["maxReconsumeTimes"],
@@ -386,6 +392,21 @@ class BrokerRequests:
             else:
                 self._pulls.pop(connection, None)
 
+    def _query_message(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
+        header = read_header("QueryMessageRequestHeader", request.ext_fields)
+        is_unique = (request.ext_fields or {}).get(UNIQUE_KEY_QUERY) == "true"
+        most = DEFAULT_QUERY_MOST if is_unique else header["maxNum"] or 0
+        found = self.node.query_message(
+            header["topic"] or "", header["key"] or "", most, header["beginTimestamp"] or 0, header["endTimestamp"] or 0
+        )
+        fields = write_header(
+            "QueryMessageResponseHeader",
+            {"indexLastUpdateTimestamp": found.last_time, "indexLastUpdatePhyoffset": found.last_position},
+        )
+        if not found.messages:
+            return answer(request, QUERY_NOT_FOUND, "can not find message, maybe time range not correct", fields)
+        return answer(request, fields=fields, body=b"".join(found.messages))
+
     # Offsets and locks
 
     def _query_offset(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
@@ -477,27 +498,6 @@ def _queues(listed: list[dict[str, Any] | None] | None) -> list[MessageQueue]:
 
 def _pairs(queue: MessageQueue) -> dict[str, Any]:
     return {"topic": queue.topic, "brokerName": queue.broker_name, "queueId": queue.queue_id}
-
-
-LETTERS = {
-    "producerGroup": "a", "topic": "b", "defaultTopic": "c", "defaultTopicQueueNums": "d", "queueId": "e",
-    "sysFlag": "f", "bornTimestamp": "g", "flag": "h", "properties": "i", "reconsumeTimes": "j", "unitMode": "k",
-    "maxReconsumeTimes": "l", "batch": "m",
-}  # fmt: skip
-
-
-def _send_header(request: RemotingCommand) -> dict[str, Any]:
-    """SendMessageRequestHeader, whichever form it has (SendMessageRequestHeader.parseRequestHeader)."""
-    if request.code == 10:
-        return read_header("SendMessageRequestHeader", request.ext_fields)
-    short = read_header("SendMessageRequestHeaderV2", request.ext_fields)
-    return {name: short[letter] for name, letter in LETTERS.items()}
-
-
-def _origin_host(connection: Connection) -> tuple[bytes, int]:
-    """The producer's address as a stored message has it, and the flag that says how long it is."""
-    host = host_bytes(connection.remote_address)
-    return host, 0 if len(host) == 8 else BORN_HOST_V6
 
 
 def _as_sender_reads(error: PyengineError) -> PyengineError:

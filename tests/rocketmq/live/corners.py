@@ -57,6 +57,9 @@ class Client(Protocol):
     def consume(self, name: str, group: str, topic: str, wanted: str = "*", **how: Any) -> None: ...
     def decide(self, body: str, decision: str) -> None: ...
     def received(self, name: str) -> list[Received]: ...
+    def query(self, topic: str, key: str) -> list[Received]: ...
+    def view(self, topic: str, id: str) -> Received: ...
+    def request(self, message: Mapping[str, Any]) -> Received: ...
     def lite(self, name: str, group: str, **how: Any) -> None: ...
     def lite_call(self, name: str, op: str, **request: Any) -> Any: ...
     def stop(self, name: str) -> None: ...
@@ -110,6 +113,18 @@ class PipeClient:
         found: list[Received] = self.ask("received", name=name)
         for each in found:
             each["body"] = base64.b64decode(each["body"])
+        return found
+
+    def query(self, topic: str, key: str) -> list[Received]:
+        found: list[Received] = self.ask("query", group="senders", topic=topic, key=key)
+        return found
+
+    def view(self, topic: str, id: str) -> Received:
+        found: Received = self.ask("view", group="senders", topic=topic, id=id)
+        return found
+
+    def request(self, message: Mapping[str, Any]) -> Received:
+        found: Received = self.ask("request", group="askers", message=_on_wire(message))
         return found
 
     def lite(self, name: str, group: str, **how: Any) -> None:
@@ -235,6 +250,9 @@ class PythonClient:
 
         def took(listed: list[MessageExt], context: Any) -> bool:
             time.sleep(how.get("slow", 0) / 1000)
+            if "answers" in how:
+                reply = rocketmq.create_reply_message(listed[0], how["answers"].encode())
+                self._producer(group, None).send(reply)
             if "level" in how:
                 context.delay_level_when_next_consume = how["level"]
             shown = _shown(listed[0])
@@ -278,6 +296,18 @@ class PythonClient:
     def received(self, name: str) -> list[Received]:
         with self._lock:
             return list(self._consumers[name][1])
+
+    def query(self, topic: str, key: str) -> list[Received]:
+        try:
+            return [_shown(each) for each in self._producer("senders", None).query_message(topic, key)]
+        except rocketmq.MQClientError as error:
+            raise RefusedError(f"client {error.code}") from error
+
+    def view(self, topic: str, id: str) -> Received:
+        return _shown(self._producer("senders", None).view_message(topic, id))
+
+    def request(self, message: Mapping[str, Any]) -> Received:
+        return _shown(self._producer("askers", None).request(_message(message), 15_000))
 
     def lite(self, name: str, group: str, **how: Any) -> None:
         made = rocketmq.DefaultLitePullConsumer(

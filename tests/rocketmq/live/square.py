@@ -55,6 +55,10 @@ OF_SEND = ("queue", "how", "decision", "transactions", "group", "namespace")
 REFERENCE = "Java on 5.3.3"
 # The Go client checks, retries and stores some things otherwise than Java's.
 REFERENCES = {"Go on 5.3.3": "Go on 5.3.3", "Go on pyengine": "Go on 5.3.3"}
+# rocketmq-client 5.3.3 gives up waiting for a reply that it has acknowledged, on either broker.
+GIVES_UP = {("request_and_reply", "Java on 5.3.3"), ("request_and_reply", "Java on pyengine")}
+GAVE_UP = "gives up"
+SCENARIO_REFERENCES = {"request_and_reply": "pyengine on 5.3.3"}
 NOT_THERE = "not there"
 
 
@@ -581,6 +585,37 @@ def lite_pull_pauses(corner: Corner) -> Any:
     return paused, [each["key"] for each in _polled(corner, member, 1)]
 
 
+# Look-up, requests and replies
+
+
+@scenario
+def query_by_key(corner: Corner) -> Any:
+    corner.make_topic()
+    results = corner.send(*bodies(2), keys="k1 k2") + corner.send("other", keys="k2")
+
+    def found(key: str) -> list[str]:
+        try:
+            return sorted(each["key"] for each in corner.client.query(corner.topic, key))
+        except RefusedError:
+            return []
+
+    until(lambda: len(found("k2")) == 3)  # the real broker indexes a little later
+    nobody = refused(lambda: corner.client.query(corner.topic, "nobody"))
+    return found("k1"), found("k2"), nobody, corner.client.view(corner.topic, results[1]["offsetId"])["key"]
+
+
+@scenario
+def request_and_reply(corner: Corner) -> Any:
+    corner.make_topic()
+    corner.consume(answers="answer")
+    try:
+        reply = corner.client.request({"topic": corner.topic, "body": b"question", "tags": "A"})
+    except RefusedError as error:
+        return str(error)
+    given = {name: value for name, value in reply["properties"].items() if name in ("MSG_TYPE", "TTL")}
+    return reply["key"], reply["topic"], given
+
+
 # Namespaces
 
 
@@ -871,6 +906,11 @@ def play_all(chosen: Sequence[str]) -> dict[str, dict[str, Outcome]]:
     return outcomes
 
 
+def reference(name: str, title: str) -> str:
+    """The corner that a corner is compared with."""
+    return SCENARIO_REFERENCES.get(name) or REFERENCES.get(title, REFERENCE)
+
+
 def verdict(outcome: Outcome, reference: Outcome) -> str:
     """What the table says of one corner."""
     if outcome.failure.startswith(NOT_THERE):
@@ -884,7 +924,10 @@ def table(outcomes: dict[str, dict[str, Outcome]]) -> str:
     """The table in Markdown."""
     lines = [f"| scenario | {' | '.join(CORNERS)} |", f"|---|{'---|' * len(CORNERS)}"]
     for name, found in outcomes.items():
-        cells = [verdict(found[title], found[REFERENCES.get(title, REFERENCE)]) for title in CORNERS]
+        cells = [
+            GAVE_UP if (name, title) in GIVES_UP else verdict(found[title], found[reference(name, title)])
+            for title in CORNERS
+        ]
         lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -903,7 +946,9 @@ def main(arguments: Sequence[str]) -> int:
     wrong = 0
     for name, found in outcomes.items():
         for title, outcome in found.items():
-            expected = found[REFERENCES.get(title, REFERENCE)]
+            expected = found[reference(name, title)]
+            if (name, title) in GIVES_UP:
+                continue
             if verdict(outcome, expected) in ("fails", "differs"):
                 wrong += 1
                 print(f"{name}, {title}: {outcome.failure or outcome.value}\n  not {expected.value}")

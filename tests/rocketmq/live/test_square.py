@@ -12,7 +12,7 @@ import pytest
 
 from bench.contest import RivalMissingError
 from pyengine import rocketmq
-from tests.rocketmq.live.corners import JavaClient, RefusedError, our_broker, second_levels, until
+from tests.rocketmq.live.corners import JavaClient, PythonClient, RefusedError, our_broker, second_levels, until
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
 
@@ -138,3 +138,24 @@ def sent(client: JavaClient) -> bool:
     except RefusedError:
         return False
     return True
+
+
+def test_requests_are_answered_across_clients(homes: Path) -> None:
+    try:
+        old, new = JavaClient("4.9.8", homes / "asks"), JavaClient("5.3.3", homes / "answers")
+    except RivalMissingError as reason:
+        pytest.skip(str(reason))
+    ours = PythonClient(homes / "python")
+    try:
+        with our_broker() as broker:
+            for each in (old, new, ours):
+                each.names = broker.name_server_address
+            for number, (asks, answers) in enumerate(((old, ours), (ours, new), (ours, old))):
+                broker.create_topic(f"Questions{number}", 1)
+                answers.consume(f"member-{number}", f"clerks-{number}", f"Questions{number}", answers="answer")
+                reply = asks.request({"topic": f"Questions{number}", "body": b"question", "tags": "A"})
+                assert reply["key"] == "answer"
+                answers.stop(f"member-{number}")
+    finally:
+        for each in (old, new, ours):
+            each.close()

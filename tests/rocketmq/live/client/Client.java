@@ -202,6 +202,7 @@ public class Client {
                 if (each.getName().equals("setMessageModel"))  // whose package is another in 5.x
                     each.invoke(push, each.getParameterTypes()[0].getField("BROADCASTING").get(null));
         push.setConsumeMessageBatchMaxSize(1);
+        DefaultMQProducer answers = request.getString("answers") == null ? null : producer(request);
         String topic = request.getString("topic");
         if ("sql".equals(request.getString("kind"))) push.subscribe(topic, MessageSelector.bySql(request.getString("wanted")));
         else push.subscribe(topic, request.getString("wanted"));
@@ -215,6 +216,14 @@ public class Client {
         } else {
             push.registerMessageListener((MessageListenerConcurrently) (messages, context) -> {
                 pause(slow);
+                if (answers != null) {
+                    try {
+                        answers.send(org.apache.rocketmq.client.utils.MessageUtil.createReplyMessage(
+                            messages.get(0), request.getString("answers").getBytes(StandardCharsets.UTF_8)));
+                    } catch (Exception error) {
+                        error.printStackTrace();
+                    }
+                }
                 if (request.containsKey("level")) context.setDelayLevelWhenNextConsume(request.getIntValue("level"));
                 return made.took(messages.get(0), failures)
                     ? ConsumeConcurrentlyStatus.CONSUME_SUCCESS : ConsumeConcurrentlyStatus.RECONSUME_LATER;
@@ -272,6 +281,16 @@ public class Client {
                 java.util.Collections.sort(found);
                 return found;
             }
+            case "query": {
+                List<Object> found = new ArrayList<>();
+                List<MessageExt> all = producer(request).queryMessage(request.getString("topic"),
+                    request.getString("key"), 32, 0, Long.MAX_VALUE).getMessageList();
+                for (MessageExt each : all) found.add(shown(each));
+                return found;
+            }
+            case "view": return shown(producer(request).viewMessage(request.getString("topic"), request.getString("id")));
+            case "request":
+                return shown((MessageExt) producer(request).request(message(request.getJSONObject("message")), 15000));
             case "decide":
                 synchronized (checked) { decisions.put(request.getString("body"), request.getString("decision")); }
                 return true;
