@@ -46,9 +46,16 @@ cdef struct Vector:          # one value on the stack
     bint nulls               # otherwise ``valid`` is not set: every row has a value
 
 
-# Runs the steps on rows [row, row + rows) of the columns, rows <= VECTOR_ROWS; what is left lies in stack[0 ..].
-# ``memory``: VECTOR_BYTES. Values below a null are rubbish, and computed with as such.
+cdef struct VectorRows:      # what steps run on: rows [row, row + rows) of the columns, rows <= VECTOR_ROWS
+    const Column** columns
+    int64_t row
+    int64_t rows
+    int64_t ahead            # rows that can be read behind them
+    const kernel_table* kernels
+    void* memory             # VECTOR_BYTES
+
+
+# Runs the steps; what is left lies in stack[0 ..]. Values below a null are rubbish, and computed with as such.
 cdef void compute_vectors(
-    const VectorStep* steps, int count, const Column** columns, int64_t row, int64_t rows, int64_t ahead,
-    const kernel_table* kernels, void* memory, Vector* stack
+    const VectorStep* steps, int count, const VectorRows* of, Vector* stack
 ) noexcept nogil

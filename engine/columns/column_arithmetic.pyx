@@ -45,22 +45,23 @@ cdef void merge(Vector* left, const Vector* right) noexcept nogil:
 
 
 cdef void compute_vectors(
-    const VectorStep* steps, int count, const Column** columns, int64_t row, int64_t rows, int64_t ahead,
-    const kernel_table* kernels, void* memory, Vector* stack
+    const VectorStep* steps, int count, const VectorRows* of, Vector* stack
 ) noexcept nogil:
     cdef const VectorStep* step
-    cdef void* spare = <char*> memory + 8 * VECTOR_ROWS * HEIGHT
+    cdef const kernel_table* kernels = of.kernels
+    cdef int64_t rows = of.rows
+    cdef void* spare = <char*> of.memory + 8 * VECTOR_ROWS * HEIGHT
     cdef void* made
     cdef int height = 0
     cdef int at
     cdef int64_t i
     cdef Vector* top
     for at in range(HEIGHT):
-        stack[at].values = <char*> memory + 8 * VECTOR_ROWS * at
+        stack[at].values = <char*> of.memory + 8 * VECTOR_ROWS * at
     for at in range(count):
         step = &steps[at]
         if step.operation == LOAD:
-            load(columns[step.slot], row, rows, ahead, kernels, &stack[height])
+            load(of.columns[step.slot], of.row, rows, of.ahead, kernels, &stack[height])
             height += 1
             continue
         if step.operation == FILL:

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
-from pyengine._engine.columns.column_arithmetic cimport HEIGHT, Vector, compute_vectors
+from pyengine._engine.columns.column_arithmetic cimport HEIGHT, Vector, VectorRows, compute_vectors
 from pyengine._engine.columns.arrow cimport (
     DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, TEXT32, TEXT_VIEWS, Column, read_cell, width_of,
 )
@@ -148,10 +148,8 @@ cdef void run_computed(Run* run, Plan plan, const Step* step, const Test* test) 
     cdef uint64_t[CHUNK_WORDS] on
     cdef int storage = DOUBLE_VALUES if test.real else INT64_VALUES
     cdef int i
-    compute_vectors(
-        plan.vector_steps + test.first_step, test.vector_count, run.columns, run.row, run.count, run.ahead,
-        run.kernels, run.vectors, stack,
-    )
+    cdef VectorRows of = VectorRows(run.columns, run.row, run.count, run.ahead, run.kernels, run.vectors)
+    compute_vectors(plan.vector_steps + test.first_step, test.vector_count, &of, stack)
     if test.kind == COMPUTED_WITHIN:
         run.kernels.range[storage + 2 if test.real and test.bounds.keyed else storage](
             stack[0].values, run.count, 0, &test.bounds, on
@@ -296,12 +294,12 @@ cdef void run_texts(Run* run, const Step* step, const Test* test) noexcept nogil
 
 
 cdef int cell_truth(
-    Program program, int node, Value* values, Scratch* scratch, int first, int count, const int32_t* slots, Run* run,
-    int64_t row
+    Program program, int node, Scratch* scratch, const int32_t* slots, int count, Run* run, int64_t row
 ) noexcept nogil:
-    """Truth of a node on one row of the batch."""
+    """Truth of a node, which reads ``count`` slots, on one row of the batch."""
+    cdef Value* values = run.values
     cdef int i, slot, truth
-    for i in range(first, first + count):
+    for i in range(count):
         slot = slots[i]
         read_cell(run.columns[slot], row, &values[slot])
         if values[slot].type == NULL_VALUE:
@@ -315,21 +313,20 @@ cdef int cell_truth(
 cdef void run_by_row(Run* run, Plan plan, const Step* step, const Test* test) noexcept nogil:
     cdef const uint64_t* live = register_at(run, step.live)
     cdef uint64_t rest, bit, on, off, raised
-    cdef int w, truth, first = test.first_slot, count = test.slot_count
-    cdef const int32_t* slots = plan.slot_lists
+    cdef int w, truth, count = test.slot_count
+    cdef const int32_t* slots = plan.slot_lists + test.first_slot
     cdef Scratch scratch
     cdef int32_t only = test.slot
     memset(&scratch, 0, sizeof(Scratch))
     if test.kind == LOOKUP:
-        slots, first, count = &only, 0, 1
+        slots, count = &only, 1
     for w in range(CHUNK_WORDS):
         rest = live[w]
         on = off = raised = 0
         while rest:
             bit = rest & (~rest + 1)
             truth = cell_truth(
-                plan.program, test.node, run.values, &scratch, first, count, slots, run,
-                run.row + 64 * w + lowest_bit(rest),
+                plan.program, test.node, &scratch, slots, count, run, run.row + 64 * w + lowest_bit(rest),
             )
             if scratch.blocks != NULL or scratch.objects != NULL or scratch.error != NULL:
                 free_scratch(&scratch)

@@ -81,15 +81,30 @@ static inline int pyengine_words_of(const uint64_t *bits) {
    row's line or ``whole`` leaves to the program, or a bounded row's where the intervals do not say all; between, what a
    bounded row's leaves to the intervals. Returns 0: nothing is left and nothing written, 1: nothing that asked or between
    has, or 2. Rows are words from ``passes`` on, from ``opens``. */
+typedef struct {
+    const int64_t *passed;
+    int count;
+    const int64_t *open;
+    int open_count;
+    const int64_t *bounded;
+    int bounded_count;
+} pyengine_rows;
+typedef struct {
+    const uint64_t *alive, *whole, *by_intervals, *passes, *opens;
+} pyengine_line_of;
+typedef struct {
+    uint64_t asked[8], between[8];
+} pyengine_left;
 PYENGINE_CLONES
-static int pyengine_look(uint64_t *bits, uint64_t *asked, uint64_t *between, const uint64_t *wanted, const uint64_t *alive,
-                         const uint64_t *whole, const uint64_t *by_intervals,
-                         const uint64_t *passes, const int64_t *passed, int count, const uint64_t *opens,
-                         const int64_t *open, int open_count, const int64_t *bounded, int bounded_count) {
+static int pyengine_look(uint64_t *bits, pyengine_left *left, const uint64_t *wanted, const pyengine_line_of *of,
+                         const pyengine_rows *rows) {
+    const uint64_t *passes = of->passes, *opens = of->opens;
+    const int64_t *passed = rows->passed;
+    const int count = rows->count;
     pyengine_line line[PYENGINE_PARTS], opened[PYENGINE_PARTS], other[PYENGINE_PARTS];
     const pyengine_line *a, *b, *c, *d;
     int i, k;
-    a = (const pyengine_line *)wanted, b = (const pyengine_line *)alive;
+    a = (const pyengine_line *)wanted, b = (const pyengine_line *)of->alive;
     PYENGINE_EACH_PART line[k] = a[k] & b[k];
     for (i = 0; i + 4 <= count; i += 4) {  /* whether something is left is asked after every fourth row */
         a = (const pyengine_line *)(passes + passed[i]), b = (const pyengine_line *)(passes + passed[i + 1]);
@@ -102,21 +117,22 @@ static int pyengine_look(uint64_t *bits, uint64_t *asked, uint64_t *between, con
         PYENGINE_EACH_PART line[k] &= a[k];
     }
     if (!pyengine_any(line)) return 0;
-    a = (const pyengine_line *)whole;
+    a = (const pyengine_line *)of->whole;
     PYENGINE_EACH_PART opened[k] = ~a[k], other[k] = a[k] ^ a[k];
-    for (i = 0; i < open_count; i++) {
-        a = (const pyengine_line *)(opens + open[i]);
+    for (i = 0; i < rows->open_count; i++) {
+        a = (const pyengine_line *)(opens + rows->open[i]);
         PYENGINE_EACH_PART opened[k] |= a[k];
     }
-    for (i = 0; i < bounded_count; i++) {
-        a = (const pyengine_line *)(opens + bounded[i]);
+    for (i = 0; i < rows->bounded_count; i++) {
+        a = (const pyengine_line *)(opens + rows->bounded[i]);
         PYENGINE_EACH_PART other[k] |= a[k];
     }
-    a = (const pyengine_line *)by_intervals;
+    a = (const pyengine_line *)of->by_intervals;
     PYENGINE_EACH_PART opened[k] = line[k] & (opened[k] | (other[k] & ~a[k]));
     PYENGINE_EACH_PART other[k] &= line[k] & ~opened[k];
     PYENGINE_EACH_PART line[k] &= ~(opened[k] | other[k]);
-    memcpy(bits, line, sizeof(line)), memcpy(asked, opened, sizeof(opened)), memcpy(between, other, sizeof(other));
+    memcpy(bits, line, sizeof(line)), memcpy(left->asked, opened, sizeof(opened));
+    memcpy(left->between, other, sizeof(other));
     PYENGINE_EACH_PART other[k] |= opened[k];
     return 1 + pyengine_any(other);
 }

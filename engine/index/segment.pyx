@@ -10,7 +10,9 @@ from libc.string cimport memset
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize, try_resize, try_resize_sparse
 from pyengine._engine.lowlevel.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.index.message_view cimport NOTHING, NUMERAL, WORD, Event, Reading
-from pyengine._engine.index.bit_blocks cimport pyengine_lack_nothing, pyengine_look, pyengine_meet, words_of
+from pyengine._engine.index.bit_blocks cimport (
+    pyengine_lack_nothing, pyengine_left, pyengine_line_of, pyengine_look, pyengine_meet, pyengine_rows, words_of,
+)
 from pyengine._engine.index.bitsets cimport (
     PYENGINE_BEHIND, PYENGINE_MOST, pyengine_collect, pyengine_gather, pyengine_gather_few, pyengine_mark,
     pyengine_spread,
@@ -117,6 +119,14 @@ cdef inline bint few(const Look* look, uint64_t words) noexcept nogil:
     """Whether the entries of so many words of a line are to be asked what they require, and the line not be looked at.
     """
     return look.sparse and count_bits(words) * ROWS_A_WORD <= look.count
+
+
+cdef inline pyengine_rows rows_of(const Look* look) noexcept nogil:
+    cdef pyengine_rows rows
+    rows.passed, rows.count = look.passed, look.count
+    rows.open, rows.open_count = look.open, look.open_count
+    rows.bounded, rows.bounded_count = look.between, look.bounded_count
+    return rows
 
 
 cdef inline bint lacks(const uint64_t* required, const Look* look) noexcept nogil:
@@ -503,13 +513,16 @@ cdef class Segment:
         cdef int line, left_over
         cdef const uint64_t* whole = self.whole if look.count == self.with_buckets else NULL
         cdef uint64_t* bits = found.marks if self.in_order else found.wanted
-        cdef uint64_t[8] asked, between
+        cdef pyengine_left left
+        cdef pyengine_line_of of
+        cdef pyengine_rows rows = rows_of(look)
         for line in range(self.lines):
-            left_over = pyengine_look(
-                bits + line * 8, asked, between, alive + line * 8, alive + line * 8,
-                whole + line * 8 if whole != NULL else NONE_WHOLE, self.by_intervals + line * 8,
-                self.passed + line * self.line_step, look.passed, look.count,
-                self.open + line * self.line_step, look.open, look.open_count, look.between, look.bounded_count)
+            of.alive = alive + line * 8
+            of.whole = whole + line * 8 if whole != NULL else NONE_WHOLE
+            of.by_intervals = self.by_intervals + line * 8
+            of.passes = self.passed + line * self.line_step
+            of.opens = self.open + line * self.line_step
+            left_over = pyengine_look(bits + line * 8, &left, of.alive, &of, &rows)
             if left_over == 0:
                 continue
             if self.in_order:
@@ -517,7 +530,7 @@ cdef class Segment:
             else:
                 found.wanted_words[0] |= <uint64_t> words_of(bits + line * 8) << 8 * line
             if left_over == 2:
-                self.ask_line(event, line, asked, between, look, found)
+                self.ask_line(event, line, left.asked, left.between, look, found)
         if not self.in_order:
             self.keep_wanted(found)
         if look.open_entry_count:
@@ -529,7 +542,9 @@ cdef class Segment:
         cdef uint64_t left
         cdef uint64_t* bits
         cdef uint64_t* whole = self.whole
-        cdef uint64_t[8] asked, between
+        cdef pyengine_left left_of
+        cdef pyengine_line_of of
+        cdef pyengine_rows rows_here = rows_of(look)
         cdef int left_over, rows = look.count    # to fetch of the next line: few after one that left nothing
         for index in range(count):
             line = found.lines[index].line
@@ -554,12 +569,14 @@ cdef class Segment:
                             pyengine_prefetch(self.required + at + number)
                     if self.take_word(event, alive, line * 8 + k, look, found):
                         words ^= 1 << k
-            left_over = 0 if not words else pyengine_look(
-                bits, asked, between, bits, alive + line * 8,
-                whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE,
-                whole + line * 8 if self.shares else self.by_intervals + line * 8,
-                self.passed + line * self.line_step, look.passed, look.count,
-                self.open + line * self.line_step, look.open, look.open_count, look.between, look.bounded_count)
+            left_over = 0
+            if words:
+                of.alive = alive + line * 8
+                of.whole = whole + line * 8 if look.count == self.with_buckets else NONE_WHOLE
+                of.by_intervals = whole + line * 8 if self.shares else self.by_intervals + line * 8
+                of.passes = self.passed + line * self.line_step
+                of.opens = self.open + line * self.line_step
+                left_over = pyengine_look(bits, &left_of, bits, &of, &rows_here)
             if left_over == 0:
                 if line >= look.whole:
                     memset(bits, 0, LINE // 8)
@@ -570,7 +587,7 @@ cdef class Segment:
             found.wanted_words[line >> 3] |= <uint64_t> words << 8 * (line & 7)
             if left_over == 1:
                 continue
-            self.ask_line(event, line, asked, between, look, found)
+            self.ask_line(event, line, left_of.asked, left_of.between, look, found)
         self.keep_wanted(found)
         self.ask_intervals(event, look, found)
 

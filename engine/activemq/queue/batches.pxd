@@ -33,5 +33,16 @@ cdef enum:
     EXPIRED = -2
 
 
-cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
-                 object expirations, object persistent, object matches, object arrivals, set prompt)
+cdef class MessageColumns:
+    cdef int64_t size
+    cdef readonly object groups         # as given
+    cdef list group_names
+    cdef Rows rows
+    cdef list kept                      # the arrays that ``rows`` points into
+
+    cdef const int32_t* narrow(self, str field, object values) except? NULL
+    cdef const int64_t* wide(self, str field, object values) except? NULL
+    cdef int suits(self, Rounds queue) except -1
+
+
+cdef tuple offer(Rounds queue, MessageColumns given, set prompt)

@@ -1,27 +1,38 @@
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.queue.rounds import Rounds
 
 _Queue = TypeVar("_Queue", bound=Rounds)
 
 def column(field: str, values: Any, size: int, dtype: Any) -> NDArray[Any]: ...
+@disjoint_base
+class MessageColumns:
+    groups: Any
+    def __new__(
+        cls,
+        size: int,
+        *,
+        groups: Any = None,
+        group_names: list[str | None] | None = None,
+        group_sequences: Any = None,
+        priorities: Any = None,
+        expirations: Any = None,
+        persistent: Any = None,
+        matches: Any = None,
+        arrivals: Any = None,
+    ) -> Self: ...
+
 def offer_runs(
     queues: list[_Queue],
     bounds: Any,
     closing: Any,
     prompts: list[set[int] | None],
+    given: MessageColumns,
     *,
-    groups: Any = None,
-    group_names: list[str | None] | None = None,
-    group_sequences: Any = None,
-    priorities: Any = None,
-    expirations: Any = None,
-    persistent: Any = None,
-    matches: Any = None,
-    arrivals: Any = None,
     steady: bool = False,
     queue_of: Any = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...

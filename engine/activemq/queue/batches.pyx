@@ -116,20 +116,27 @@ cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
     return 0
 
 
-cdef class Given:
-    """The columns of a batch, checked, and kept alive while ``rows`` points into them."""
-    cdef Rows rows
-    cdef list kept
+cdef class MessageColumns:
+    """The messages of a batch as columns, checked. size: their number. None: the default for every message.
 
-    def __cinit__(self, int64_t size, group_sequences, priorities, expirations, persistent, arrivals, matches):
+    group_sequences: int32 (0). priorities (4). expirations: int64 ms (0 never). persistent: 1 or 0 (1). arrivals: int64
+    ms (0). matches: uint64, shape (size,) or (size, words): bit p says that predicate p of the queue matches. groups:
+    int32, -1 none: handles of the queue; with ``group_names`` codes into these. Raises InvalidMessageError.
+    """
+
+    def __cinit__(self, int64_t size, *, groups=None, list group_names=None, group_sequences=None, priorities=None,
+                  expirations=None, persistent=None, matches=None, arrivals=None):
         cdef const uint64_t[:, ::1] bits
         memset(&self.rows, 0, sizeof(Rows))
+        self.size = size
+        self.groups = groups
+        self.group_names = group_names
         self.kept = []
-        self.rows.group_sequences = self.narrow("group_sequences", group_sequences, size)
-        self.rows.priorities = self.narrow("priorities", priorities, size)
-        self.rows.expirations = self.wide("expirations", expirations, size)
-        self.rows.persistent = self.narrow("persistent", persistent, size)
-        self.rows.arrivals = self.wide("arrivals", arrivals, size)
+        self.rows.group_sequences = self.narrow("group_sequences", group_sequences)
+        self.rows.priorities = self.narrow("priorities", priorities)
+        self.rows.expirations = self.wide("expirations", expirations)
+        self.rows.persistent = self.narrow("persistent", persistent)
+        self.rows.arrivals = self.wide("arrivals", arrivals)
         if matches is not None:
             matches = np.asarray(matches)
             matches = matches.reshape(-1, 1) if matches.ndim == 1 else matches
@@ -142,19 +149,22 @@ cdef class Given:
                 bits = matches
                 self.rows.matches = &bits[0, 0]
 
-    cdef const int32_t* narrow(self, str field, values, int64_t size) except? NULL:
+    def __reduce__(self):
+        raise TypeError("the columns of a batch cannot be pickled")
+
+    cdef const int32_t* narrow(self, str field, object values) except? NULL:
         cdef const int32_t[::1] array
-        if values is None or not size:
+        if values is None or not self.size:
             return NULL
-        self.kept.append(column(field, values, size, np.int32))
+        self.kept.append(column(field, values, self.size, np.int32))
         array = self.kept[len(self.kept) - 1]
         return &array[0]
 
-    cdef const int64_t* wide(self, str field, values, int64_t size) except? NULL:
+    cdef const int64_t* wide(self, str field, object values) except? NULL:
         cdef const int64_t[::1] array
-        if values is None or not size:
+        if values is None or not self.size:
             return NULL
-        self.kept.append(column(field, values, size, np.int64))
+        self.kept.append(column(field, values, self.size, np.int64))
         array = self.kept[len(self.kept) - 1]
         return &array[0]
 
@@ -164,15 +174,14 @@ cdef class Given:
         return 0
 
 
-cdef tuple offer(Rounds queue, int64_t size, object groups, object group_sequences, object priorities,
-                 object expirations, object persistent, object matches, object arrivals, set prompt):
-    cdef Given given = Given(size, group_sequences, priorities, expirations, persistent, arrivals, matches)
-    cdef int64_t index, first = queue.next_sequence
+cdef tuple offer(Rounds queue, MessageColumns given, set prompt):
+    cdef int64_t index, size = given.size, first = queue.next_sequence
     given.suits(queue)
-    if groups is not None and size:
-        given.rows.groups = given.narrow("groups", groups, size)
-        if np.max(groups) >= queue.groups.size or np.min(groups) < -1:
-            raise InvalidMessageError("groups", int(np.max(groups)), "is no group handle", hint="see intern_groups")
+    if given.groups is not None and size:
+        given.rows.groups = given.narrow("groups", given.groups)
+        if np.max(given.groups) >= queue.groups.size or np.min(given.groups) < -1:
+            raise InvalidMessageError(
+                "groups", int(np.max(given.groups)), "is no group handle", hint="see intern_groups")
     offer_rows(queue, &given.rows, 0, size, prompt, False, None)
     consumers = np.full(size, -1, np.int64)
     sequences, order = np.empty(queue.out_size, np.int64), np.empty(queue.out_size, np.int64)
@@ -389,15 +398,13 @@ cdef class Lines:
         return runs, rows, consumers, deliveries, reasons
 
 
-def offer_runs(list queues not None, bounds, closing, list prompts not None, *, groups=None, list group_names=None,
-               group_sequences=None, priorities=None, expirations=None, persistent=None, matches=None, arrivals=None,
+def offer_runs(list queues not None, bounds, closing, list prompts not None, MessageColumns given not None, *,
                bint steady=False, queue_of=None):
     """One batch for many queues in one call: run r, rows bounds[r] to bounds[r + 1], goes to queues[r] as offer_batch;
     with ``queue_of`` (int32 by run) to queues[queue_of[r]].
 
-    Columns as in Queue.offer_batch, by row of the whole batch; but groups are int32 codes into ``group_names`` (-1: no
-    group; a name is looked at where the queue was there before or stays, and for a bucket map), and bit p of
-    ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, messages that queue r still
+    given: by row of the whole batch; a name in ``group_names`` is looked at where the queue was there before or stays,
+    and for a bucket map; bit p of ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, messages that queue r still
     holds are reported with the reasons. prompts, by queue: ids of the consumers that acknowledge at once, None all.
 
     steady: consumers neither join nor leave nor acknowledge later than at once, in this batch and all that follow. Then
@@ -416,12 +423,15 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, *, 
     cdef const int32_t[::1] which = None if queue_of is None else column("queue_of", queue_of, count, np.int32)
     cdef int64_t size = bound[count], start, stop, offset, reached
     cdef bint resting
-    cdef Given given = Given(size, group_sequences, priorities, expirations, persistent, arrivals, matches)
-    cdef const int32_t* codes = given.narrow("groups", groups, size)
+    cdef list group_names = given.group_names
+    cdef object groups = given.groups
+    cdef const int32_t* codes = given.narrow("groups", groups)
     cdef Lines lines = Lines(size, len(group_names) if group_names is not None else 0)
     cdef int32_t run, at
     cdef Rounds queue
     cdef set prompt
+    if size != given.size:
+        raise InvalidMessageError("bounds", int(size), f"must end at the number of messages ({given.size})")
     if codes != NULL and (group_names is None or np.max(groups) >= len(group_names) or np.min(groups) < -1):
         raise InvalidMessageError("groups", int(np.max(groups)), "is no index of group_names")
     if bound[0] != 0 or len(prompts) != len(queues) or np.any(np.diff(bound) < 0):

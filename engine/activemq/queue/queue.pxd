@@ -9,6 +9,14 @@ from libc.stdint cimport int32_t, int64_t
 from pyengine._engine.activemq.queue.inspection cimport Inspection
 
 
+cdef struct Headers:             # of a message that is enqueued, besides the names in them
+    int32_t group_sequence
+    int32_t redeliveries
+    int64_t expiration           # ms, 0 never
+    int priority                 # 0..9
+    bint persistent
+
+
 cdef class Delivery:
     cdef readonly int64_t consumer
     cdef readonly object message
@@ -21,10 +29,8 @@ cdef class Queue(Inspection):
     cdef tuple closing           # of a ``close`` that ended before it dispatched: (consumer, messages to ask again)
     cdef list take_out(self, int64_t now)
     cdef list empty_out(self, int64_t now)                       # the same, at the end of an event
-    cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
-                       bint persistent, object connection, object target, int32_t redeliveries) except -1
-    cdef int32_t admit(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
-                       bint persistent, object connection, object target, int32_t redeliveries) except -1
+    cdef int32_t enter(self, object message, const Headers* of, object group, object connection, object target) except -1
+    cdef int32_t admit(self, object message, const Headers* of, object group, object connection, object target) except -1
     cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
                              list recounted, bint known) except -1
     cdef int32_t match_of(self, int32_t number, int32_t target) except -1

@@ -12,7 +12,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
 from pyengine._engine.activemq.commands.message_ack cimport (
     DELIVERED, EXPIRED, INDIVIDUAL, POISON, REDELIVERED, STANDARD, AckKind,
 )
-from pyengine._engine.activemq.queue.batches cimport offer
+from pyengine._engine.activemq.queue.batches cimport MessageColumns, offer
 from pyengine._engine.message.envelope cimport Envelope
 from pyengine._engine.message.header cimport ABSENT, header_in, header_number, is_persistent
 from pyengine._engine.activemq.queue.group_map cimport BUCKET
@@ -253,6 +253,7 @@ cdef class Queue(Inspection):
         JMSXDeliveryCount counts on from what it says. wake False: ask for no wakeup, as for one that was there before.
         """
         cdef int32_t number
+        cdef Headers of
         cdef Envelope envelope
         if isinstance(message, Envelope):
             envelope = message
@@ -278,12 +279,12 @@ cdef class Queue(Inspection):
             hash(connection)
         if target is not None:
             hash(target)
-        number = self.admit(
-            message, group, header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1),
-            header_number("JMSPriority", priority, 4, 0, 9),
-            header_number("JMSExpiration", expiration, 0, 0, INT64_MAX),
-            persistent is ABSENT or <bint> persistent, connection, target,
-            0 if redeliveries is ABSENT else redeliveries)
+        of.group_sequence = <int32_t> header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1)
+        of.priority = <int> header_number("JMSPriority", priority, 4, 0, 9)
+        of.expiration = header_number("JMSExpiration", expiration, 0, 0, INT64_MAX)
+        of.persistent = persistent is ABSENT or <bint> persistent
+        of.redeliveries = 0 if redeliveries is ABSENT else redeliveries
+        number = self.admit(message, &of, group, connection, target)
         try:
             result = self.handle_of(number)
         except BaseException:
@@ -294,16 +295,15 @@ cdef class Queue(Inspection):
             self.rounds_due -= 1
         return result
 
-    cdef int32_t enter(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
-                       bint persistent, object connection, object target, int32_t redeliveries) except -1:
+    cdef int32_t enter(self, object message, const Headers* of, object group, object connection,
+                       object target) except -1:
         # Put a message on the queue and ask for a wakeup.
-        cdef int32_t number = self.admit(message, group, group_sequence, priority, expiration, persistent, connection,
-                                         target, redeliveries)
+        cdef int32_t number = self.admit(message, of, group, connection, target)
         self.accept(number)
         return number
 
-    cdef int32_t admit(self, object message, object group, int32_t group_sequence, int priority, int64_t expiration,
-                       bint persistent, object connection, object target, int32_t redeliveries) except -1:
+    cdef int32_t admit(self, object message, const Headers* of, object group, object connection,
+                       object target) except -1:
         # A message that is not on the queue yet; every selector is asked about it once.
         # A name may be of a class that runs code of its own: all of them are looked up before there is a message.
         cdef int32_t handle, producer, receiver, number
@@ -316,11 +316,11 @@ cdef class Queue(Inspection):
         number = self.pending.allot()
         it = &self.pending.at[number]
         it.group = handle
-        it.group_sequence = group_sequence
-        it.priority = priority
-        it.expiration = expiration
-        it.transient = not persistent
-        it.redeliveries = redeliveries
+        it.group_sequence = of.group_sequence
+        it.priority = of.priority
+        it.expiration = of.expiration
+        it.transient = not of.persistent
+        it.redeliveries = of.redeliveries
         it.connection = producer
         if message is not None:
             Py_INCREF(message)
@@ -689,8 +689,9 @@ cdef class Queue(Inspection):
                 "must be 'at_once', 'never' or consumer ids", key="acknowledge", value=acknowledge)
         if acknowledge == "never":
             prompt = set()
-        return offer(self, size, groups, group_sequences, priorities, expirations, persistent, matches, arrivals,
-                     prompt)
+        return offer(self, MessageColumns(
+            size, groups=groups, group_sequences=group_sequences, priorities=priorities, expirations=expirations,
+            persistent=persistent, matches=matches, arrivals=arrivals), prompt)
 
     def snapshot(self, *, object save=None, SharedValues shared=None):
         """The state of this queue as bytes: versioned, checksummed, and about ten bytes a message.

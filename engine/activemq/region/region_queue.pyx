@@ -10,7 +10,7 @@ from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport Held, PrefetchSubscription
 from pyengine._engine.activemq.commands.message_ack cimport DELIVERED, INDIVIDUAL, POISON, STANDARD
 from pyengine._engine.activemq.region.shared_credit cimport UNSETTLED, WANTING, WATCHED, Part, SharedCredit
-from pyengine._engine.activemq.queue.queue cimport Queue
+from pyengine._engine.activemq.queue.queue cimport Headers, Queue
 from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT
 from pyengine._engine.activemq.queue.rounds cimport Handout
 from pyengine._engine.matching.consumer_filter cimport BY_DISPATCH, BY_REDELIVERY
@@ -193,9 +193,10 @@ cdef class RegionQueue(Queue):
             self.rounds_due -= 1
 
     cdef int take_in(self, Message message) except -1:
+        cdef Headers of = Headers(message._group_sequence, message._redelivery_counter, message.expires(),
+                                  message._priority, message._persistent)
         cdef int32_t number = self.enter(
-            message, message._group_id, message._group_sequence, message._priority, message.expires(),
-            message._persistent, message._connection_id, message._target_consumer_id, message._redelivery_counter)
+            message, &of, message._group_id, message._connection_id, message._target_consumer_id)
         self.pending.at[number].group_first = message._group_first_for_consumer
         self.bytes += message.size_in_bytes(self.minimum_message_size)
         return 0

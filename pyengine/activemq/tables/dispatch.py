@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine import Columns
-from pyengine._engine.activemq.queue.batches import offer_runs
+from pyengine._engine.activemq.queue.batches import MessageColumns, offer_runs
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason
 from pyengine._engine.activemq.queue.queue import Queue
 from pyengine.activemq.tables.assignments import ASSIGNMENT_SCHEMA as ASSIGNMENT_SCHEMA
@@ -281,15 +281,8 @@ class QueueDispatcher:
             bounds,
             closes,
             [*(queue.shape.prompt for queue in opened), *(shape.prompt for shape in shapes)],
+            message_columns(batch, codes, groups, matches),
             queue_of=np.concatenate([places[: len(first)], len(opened) + inside, places[len(first) :]]),
-            groups=codes,
-            group_names=groups,
-            group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
-            priorities=whole_numbers(batch, "JMSPriority", 4),
-            expirations=whole_numbers(batch, "JMSExpiration", 0),
-            persistent=persistent(batch),
-            arrivals=whole_numbers(batch, "JMSTimestamp", 0),
-            matches=matches,
             steady=True,
         )
         kept = kept_of(batch, errors, self._kept)
@@ -317,20 +310,17 @@ class QueueDispatcher:
                 queue.keep(kept, bounds[run], bounds[run + 1], told)
         if len(index):
             names = [[queue.name for queue in first], between, [queue.name for queue in last]]
-            yield self._assignments(parts, index, names, shapes, which, runs, consumers, deliveries, reasons)
+            outcomes = _Outcomes(runs, consumers, deliveries, reasons, shapes, which)
+            yield self._assignments(parts, index, names, outcomes)
 
     def _assignments(
         self,
         parts: list[pa.RecordBatch],
         index: np.ndarray[Any, Any],
         names: list[Any],
-        shapes: list[Shape],
-        which: np.ndarray[Any, Any],
-        runs: np.ndarray[Any, Any],
-        consumers: np.ndarray[Any, Any],
-        deliveries: np.ndarray[Any, Any],
-        reasons: np.ndarray[Any, Any],
+        outcomes: _Outcomes,
     ) -> pa.RecordBatch:
+        runs, deliveries, reasons = outcomes.runs, outcomes.deliveries, outcomes.reasons
         if len(parts) == 1 and len(index) == parts[0].num_rows and (index == np.arange(len(index))).all():
             rows = parts[0]
         else:
@@ -352,7 +342,7 @@ class QueueDispatcher:
                 words[np.isin(reasons, SELECTOR_REASONS) & (errors != 0)] = len(REASON_WORDS) - 2
             made["reason"] = self._texts(REASON_WORDS, words, held)
         if "consumer" in wanted or ("blocked_by" in wanted and not every):
-            places = self._places(shapes, which, runs, consumers)
+            places = self._places(outcomes)
             there = places >= 0
             if "consumer" in wanted:
                 made["consumer"] = self._texts(self.names, places, there & delivered)
@@ -373,15 +363,9 @@ class QueueDispatcher:
             return pa.DictionaryArray.from_arrays(masked(places.astype(np.int32), there), words)
         return words.take(masked(places, there))
 
-    def _places(
-        self,
-        shapes: list[Shape],
-        which: np.ndarray[Any, Any],
-        runs: np.ndarray[Any, Any],
-        consumers: np.ndarray[Any, Any],
-    ) -> np.ndarray[Any, Any]:
-        """Places in the topology of consumers, given by their ids at the core of their run; -1 for -1. which: the run's
-        shape."""
+    def _places(self, outcomes: _Outcomes) -> np.ndarray[Any, Any]:
+        """Places in the topology of consumers, given by their ids at the core of their run; -1 for -1."""
+        shapes, which, runs, consumers = outcomes.shapes, outcomes.which, outcomes.runs, outcomes.consumers
         width = 1 + max(len(shape.consumers) for shape in shapes)
         places = np.full((len(shapes), width), -1)
         for at, shape in enumerate(shapes):
@@ -391,6 +375,17 @@ class QueueDispatcher:
         else:
             found = places.ravel().take((which * width)[runs] + np.where(consumers < 0, width - 1, consumers))
         return found
+
+
+class _Outcomes(NamedTuple):
+    """What offer_runs answers, by message, but for the rows. which: the place of each run's shape in ``shapes``."""
+
+    runs: np.ndarray[Any, Any]
+    consumers: np.ndarray[Any, Any]
+    deliveries: np.ndarray[Any, Any]
+    reasons: np.ndarray[Any, Any]
+    shapes: list[Shape]
+    which: np.ndarray[Any, Any]
 
 
 @dataclass(slots=True)
@@ -464,6 +459,26 @@ def _cut(
     starts = np.concatenate([[0], np.flatnonzero(turned | renamed) + 1])
     names = batch.column(DESTINATION).take(pa.array(starts)).cast(pa.string())
     return batch, starts, keys[starts], names
+
+
+def message_columns(
+    batch: pa.RecordBatch,
+    codes: np.ndarray[Any, Any] | None,
+    groups: list[str | None] | None,
+    matches: np.ndarray[Any, Any] | None,
+) -> MessageColumns:
+    """A batch as the core's queues take it. codes, groups: see group_codes. matches: see matches_of."""
+    return MessageColumns(
+        batch.num_rows,
+        groups=codes,
+        group_names=groups,
+        group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
+        priorities=whole_numbers(batch, "JMSPriority", 4),
+        expirations=whole_numbers(batch, "JMSExpiration", 0),
+        persistent=persistent(batch),
+        arrivals=whole_numbers(batch, "JMSTimestamp", 0),
+        matches=matches,
+    )
 
 
 def group_codes(

@@ -31,8 +31,6 @@ from pyengine.activemq.tables.assignments import (
     ROW,
     compiled,
     masked,
-    persistent,
-    whole_numbers,
 )
 from pyengine.activemq.tables.assignments import encoded as encoded_schema
 from pyengine.activemq.tables.current_headers import truth_now
@@ -42,6 +40,7 @@ from pyengine.activemq.tables.dispatch import (
     Answers,
     group_codes,
     matches_of,
+    message_columns,
 )
 from pyengine.activemq.tables.shapes import Membership, Shape, member_of, numbered
 from pyengine.errors import SnapshotError
@@ -357,14 +356,7 @@ class Carry:
             np.array(bounds),
             np.zeros(len(queues), np.uint8),
             [queue.shape.prompt for queue in queues],
-            groups=groups,
-            group_names=group_names,
-            group_sequences=whole_numbers(batch, "JMSXGroupSeq", 0),
-            priorities=whole_numbers(batch, "JMSPriority", 4),
-            expirations=whole_numbers(batch, "JMSExpiration", 0),
-            persistent=persistent(batch),
-            arrivals=whole_numbers(batch, "JMSTimestamp", 0),
-            matches=matches,
+            message_columns(batch, groups, group_names, matches),
         )
         first = starts - arrived  # the row that has arrival number 0
         attempts = np.zeros(batch.num_rows, np.int32)

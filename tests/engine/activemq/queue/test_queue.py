@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import pyengine
-from pyengine._engine.activemq.queue.batches import carried, enqueued, offer_runs
+from pyengine._engine.activemq.queue.batches import MessageColumns, carried, enqueued, offer_runs
 from pyengine.activemq import AckKind, HoldReason, Queue, Verdict
 from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidTopologyError
 
@@ -342,9 +342,12 @@ def test_steady_batches_tell_what_a_queue_tells_in_the_end(
                 [0, stop - start],
                 [int(stop == size)],
                 [prompt],
-                group_names=names,
+                MessageColumns(
+                    stop - start,
+                    group_names=names,
+                    **{field: values[start:stop] for field, values in columns.items()},
+                ),
                 steady=steady,
-                **{field: values[start:stop] for field, values in columns.items()},
             )
             found += zip((rows + start).tolist(), *(array.tolist() for array in rest), strict=True)
         return found
@@ -382,9 +385,8 @@ def test_a_queue_at_rest_keeps_nothing_however_much_comes() -> None:
     queue = Queue(max_page_size=5)
     queue.add_consumer(prefetch=2)
     for number in range(30):
-        _, rows, _, _, reasons = offer_runs(
-            [queue], [0, 100], [0], [set()], expirations=np.full(100, number % 2), arrivals=np.full(100, 0), steady=True
-        )
+        given = MessageColumns(100, expirations=np.full(100, number % 2), arrivals=np.full(100, 0))
+        _, rows, _, _, reasons = offer_runs([queue], [0, 100], [0], [set()], given, steady=True)
         assert len(rows) == 100
         assert number == 0 or set(reasons.tolist()) == {HoldReason.NOT_PAGED_IN}
     assert queue.statistics["size"] == 7  # two in flight, five in the window
@@ -542,9 +544,11 @@ def test_runs_that_are_no_runs_are_refused() -> None:
     queue.add_consumer()
     bounds = np.array([0, 1 << 20, 3], np.uint64)
     with pytest.raises(InvalidMessageError, match="ascend"):
-        offer_runs([queue, queue], bounds, np.zeros(2, np.uint8), [None, None])
+        offer_runs([queue, queue], bounds, np.zeros(2, np.uint8), [None, None], MessageColumns(3))
+    with pytest.raises(InvalidMessageError, match="number of messages"):
+        offer_runs([queue], [0, 3], np.zeros(1, np.uint8), [None], MessageColumns(2))
     with pytest.raises(TypeError):
-        offer_runs([None], np.array([0, 3]), np.zeros(1, np.uint8), [None])
+        offer_runs([None], np.array([0, 3]), np.zeros(1, np.uint8), [None], MessageColumns(3))
     for what in (carried, enqueued):
         with pytest.raises(TypeError):
             what([None])
