@@ -10,18 +10,18 @@ from pathlib import Path
 
 from bench.contest import Contest, Side, speed_test
 from pyengine._engine.rocketmq.broker import commit_log_record as record
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine.rocketmq.broker.commit_log import FileLog
 
 MESSAGES = 2_000
 HOST = bytes(8)
+ORIGIN = Origin(0, HOST)
 
 
 def frame(position: int, offset: int) -> bytes:
     """A message of 100 bytes with a key and a tag."""
     properties = {"TAGS": "TagA", "KEYS": "k"}
-    return record.encode_message(
-        "orders", b"x" * 100, properties, position, 0, offset, 0, 0, born_host=HOST, store_host=HOST
-    )
+    return record.encode_message("orders", b"x" * 100, properties, (position, 0, offset), ORIGIN, (0, HOST))
 
 
 def files() -> Side:

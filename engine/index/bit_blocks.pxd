@@ -21,7 +21,7 @@ cdef extern from "index/bit_blocks.h" nogil:
         const uint64_t* passes
         const uint64_t* opens
 
-    ctypedef struct pyengine_left:         # what is left of a line besides what matches
+    ctypedef struct pyengine_left:         # what is left of a line and not decided yet
         uint64_t[8] asked                  # the program decides
         uint64_t[8] between                # the intervals do
 

@@ -22,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.client.validators import check_group, check_message
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
 from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.broker.log_reader import LogReader, brokers_of
@@ -215,9 +216,7 @@ class _Target(Target):
             check_message(message.topic, message.body, MAX_MESSAGE_SIZE)
             check_sent_message(message.body, message.properties, 0, MAX_MESSAGE_SIZE)
             # Refuses properties that no log can hold.
-            record.encode_message(
-                message.topic, None, message.properties, 0, 0, 0, 0, 0, born_host=HOST, store_host=HOST
-            )  # fmt: skip
+            record.encode_message(message.topic, None, message.properties, (0, 0, 0), Origin(0, HOST), (0, HOST))
         if "broker_name" in batch.schema.names:
             for broker in batch.column("broker_name").unique().to_pylist():
                 if broker is not None and broker not in self.brokers:

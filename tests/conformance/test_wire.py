@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pyengine._engine.rocketmq.commands.bodies import CLASS_NAMES, read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import write_header
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.stored_message import (
     BORN_HOST_V6,
     STORE_HOST_V6,
@@ -258,7 +259,7 @@ def test_a_stored_message_comes_back_and_a_damaged_one_is_refused_or_another(
     flag = BORN_HOST_V6 | STORE_HOST_V6 if v6 else 0
     version = 2 if len(topic.encode()) > 127 else 1
     stored = encode_stored(
-        topic, body, properties, born_host=host, store_host=host, sys_flag=flag, position=7, version=version
+        topic, body, properties, (7, 0, 0), Origin(0, host, sys_flag=flag), (0, host), version=version
     )
     fields, end = decode_stored(b"x" + stored, 1)
     assert end == len(stored) + 1

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.stored_message import (
     COMPRESSED,
     body_crc,
@@ -304,17 +305,16 @@ def encoded(said: dict[str, Any], *, compressed: bool, version: int = 1, positio
         unpacked(said["topic"]),
         body,
         [(unpacked(name), unpacked(text)) for name, text in said["properties"]],
-        born_host=host(said["bornHost"]),
-        store_host=host(said["storeHost"]),
-        position=said["commitLogOffset"] if position is None else position,
-        queue_id=said["queueId"],
-        queue_offset=said["queueOffset"],
-        born_timestamp=said["bornTimestamp"],
-        store_timestamp=said["storeTimestamp"],
-        reconsume_times=said["reconsumeTimes"],
-        flag=said["flag"],
-        sys_flag=said["sysFlag"],
-        prepared_transaction_offset=said["preparedTransactionOffset"],
+        (said["commitLogOffset"] if position is None else position, said["queueId"], said["queueOffset"]),
+        Origin(
+            said["bornTimestamp"],
+            host(said["bornHost"]),
+            said["reconsumeTimes"],
+            said["flag"],
+            said["sysFlag"],
+            prepared_transaction_offset=said["preparedTransactionOffset"],
+        ),
+        (said["storeTimestamp"], host(said["storeHost"])),
         version=version,
         crc=said["bodyCRC"],
     )

@@ -9,6 +9,7 @@ from pyengine._engine.activemq.queue.rounds import Rounds
 _Queue = TypeVar("_Queue", bound=Rounds)
 
 def column(field: str, values: Any, size: int, dtype: Any) -> NDArray[Any]: ...
+
 @disjoint_base
 class MessageColumns:
     groups: Any

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t
 from pyengine._engine.activemq.queue.inspection cimport Inspection
 
 
-cdef struct Headers:             # of a message that is enqueued, besides the names in them
+cdef struct Headers:             # of a message that is enqueued, without its names
     int32_t group_sequence
     int32_t redeliveries
     int64_t expiration           # ms, 0 never

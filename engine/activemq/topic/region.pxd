@@ -10,6 +10,18 @@ from pyengine._engine.activemq.topic.fan_out cimport FanOut, Topic
 from pyengine._engine.activemq.topic.subscription cimport Subscription
 
 
+cdef class Headers:                   # that the caller of a send names; ABSENT: as the message has them
+    cdef object priority
+    cdef object expiration
+    cdef object timestamp
+    cdef object persistent
+    cdef object message_id
+    cdef object size
+
+
+cdef Headers ABSENT_HEADERS
+
+
 cdef class Region(FanOut):
     cdef readonly bint keep_durable_subscriptions_active
     cdef int64_t next_id
@@ -23,5 +35,5 @@ cdef class Region(FanOut):
     cdef int join(self, Subscription it, Topic topic, int64_t now) except -1
     cdef int quit(self, Subscription it, Topic topic) except -1
     cdef int destroy(self, Subscription it) except -1
-    cdef int32_t accept(self, Topic to, object message, int64_t handle, object priority, object expiration,
-                        object timestamp, object persistent, object size, object connection, bint plain) except -1
+    cdef int32_t accept(self, Topic to, object message, int64_t handle, Headers given, object connection,
+                        bint plain) except -1

@@ -14,6 +14,26 @@ from pyengine._engine.activemq.queue.queue_state import whole_number
 from pyengine.errors import IllegalStateError
 
 
+cdef class Headers:
+    """Headers that the caller of a send names, in place of the own ones of the message; see region.pxd."""
+
+    def __cinit__(self, *, priority=ABSENT, expiration=ABSENT, timestamp=ABSENT, persistent=ABSENT, message_id=ABSENT,
+                  size=ABSENT):
+        self.priority = priority
+        self.expiration = expiration
+        self.timestamp = timestamp
+        self.persistent = persistent
+        self.message_id = message_id
+        self.size = size
+
+    def __reduce__(self):
+        raise TypeError("the headers of a send cannot be pickled")
+
+
+ABSENT_HEADERS = Headers()
+cdef Headers STORED_HEADERS = Headers(persistent=True)
+
+
 cdef class Region(FanOut):
     """Internal to a region of topics; see region.pxd."""
 
@@ -78,13 +98,15 @@ cdef class Region(FanOut):
         del self.subscriptions[it.id]
         return 0
 
-    cdef int32_t accept(self, Topic to, object message, int64_t handle, object priority, object expiration,
-                        object timestamp, object persistent, object size, object connection, bint plain) except -1:
+    cdef int32_t accept(self, Topic to, object message, int64_t handle, Headers given, object connection,
+                        bint plain) except -1:
         # plain: the mapping has no key of a header.
         cdef int32_t slot
         cdef int urgency
         cdef int64_t until, at, bytes
         cdef bint lasting = True
+        cdef object priority = given.priority, expiration = given.expiration, timestamp = given.timestamp
+        cdef object persistent = given.persistent, size = given.size
         if isinstance(message, Envelope):
             priority = (<Envelope> message)._priority if priority is ABSENT else priority
             expiration = (<Envelope> message).expires() if expiration is ABSENT else expiration
@@ -118,8 +140,7 @@ cdef class Region(FanOut):
             self.at[slot].holds += 1
             return slot
         connection = (<Envelope> body)._connection_id if isinstance(body, Envelope) else None
-        return self.accept(
-            self.topics[topic], body, handle, ABSENT, ABSENT, ABSENT, True, ABSENT, connection, False)
+        return self.accept(self.topics[topic], body, handle, STORED_HEADERS, connection, False)
 
     def durable_subscriptions(self):
         """``{(client id, subscription name): id}`` of all durable subscriptions."""

@@ -9,13 +9,12 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.topic.durable_subscription cimport DurableSubscription
 from pyengine._engine.activemq.topic.fan_out cimport Topic
-from pyengine._engine.activemq.topic.region cimport Region
+from pyengine._engine.activemq.topic.region cimport Headers, Region
 from pyengine._engine.activemq.topic.subscription cimport Subscription
 
 
 cdef class TopicRegion(Region):
     cdef int recover_stored(self, Topic topic, DurableSubscription it) except -1
     cdef int enliven(self, DurableSubscription it, int64_t now) except -1
-    cdef int publish(self, Topic to, object message, object priority, object expiration, object timestamp,
-                     object persistent, object message_id, object size, object connection, object target,
+    cdef int publish(self, Topic to, object message, Headers given, object connection, object target,
                      Subscription suppressed, int64_t handle, int64_t now) except -1

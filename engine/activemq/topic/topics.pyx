@@ -12,7 +12,7 @@ from pyengine._engine.activemq.commands.message_ack cimport STANDARD, AckKind
 from pyengine._engine.matching.consumer_filter cimport check_question
 from pyengine._engine.activemq.topic.recovery_policies cimport Recovery
 from pyengine._engine.activemq.topic.ledger cimport EventKind, TopicDelivery
-from pyengine._engine.activemq.topic.region cimport Region
+from pyengine._engine.activemq.topic.region cimport ABSENT_HEADERS, Headers, Region
 from pyengine._engine.activemq.topic.subscription cimport Subscription
 
 from pyengine._engine.activemq.queue.queue_state import whole_number
@@ -393,11 +393,15 @@ cdef class TopicRegion(Region):
         """
         cdef Topic to = self.topic_at(topic)
         cdef Subscription suppressed = None if discarding is None else self.subscriptions.get(discarding)
+        cdef Headers given = ABSENT_HEADERS
         self.open()
         if -1 != handle < self.next_handle:
             raise IllegalStateError(f"message {handle} cannot be sent: handles ascend from {self.next_handle} on")
-        self.publish(to, message, priority, expiration, timestamp, persistent, message_id, size, connection, target,
-                     suppressed, handle, now)
+        if (priority is not ABSENT or expiration is not ABSENT or timestamp is not ABSENT or persistent is not ABSENT
+                or message_id is not ABSENT or size is not ABSENT):
+            given = Headers(priority=priority, expiration=expiration, timestamp=timestamp, persistent=persistent,
+                            message_id=message_id, size=size)
+        self.publish(to, message, given, connection, target, suppressed, handle, now)
         return self.take()
 
     def send_each(self, topic, messages, *, object persistent=ABSENT, object connection=None, int64_t now=0):
@@ -406,14 +410,13 @@ cdef class TopicRegion(Region):
         If one raises, those before it are sent, and the next call returns their events.
         """
         cdef Topic to = self.topic_at(topic)
+        cdef Headers given = ABSENT_HEADERS if persistent is ABSENT else Headers(persistent=persistent)
         self.open()
         for message in messages:
-            self.publish(to, message, ABSENT, ABSENT, ABSENT, persistent, ABSENT, ABSENT, connection, None, None, -1,
-                         now)
+            self.publish(to, message, given, connection, None, None, -1, now)
         return self.take()
 
-    cdef int publish(self, Topic to, object message, object priority, object expiration, object timestamp,
-                     object persistent, object message_id, object size, object connection, object target,
+    cdef int publish(self, Topic to, object message, Headers given, object connection, object target,
                      Subscription suppressed, int64_t handle, int64_t now) except -1:
         # What ``send`` says, but for what it returns.
         cdef object producer = None
@@ -423,12 +426,12 @@ cdef class TopicRegion(Region):
         if isinstance(message, Envelope):
             connection = (<Envelope> message)._connection_id if connection is None else connection
             target = (<Envelope> message)._target_consumer_id if target is None else target
+        message_id = given.message_id
         if message_id is ABSENT:
             message_id = None if plain else message_id_of(message)
         if message_id is not None:
             producer, number = producer_and_number(message_id)
-        slot = self.accept(to, message, handle, priority, expiration, timestamp, persistent, size, connection,
-                           plain)
+        slot = self.accept(to, message, handle, given, connection, plain)
         try:
             if 0 < self.at[slot].expiration < now:
                 self.counts[to.number].expired += 1

@@ -1,5 +1,7 @@
 from enum import IntEnum
 
+from pyengine._engine.rocketmq.commands.origin import Origin
+
 HEADER_SIZE: int
 DELIVERS_SIZE: int
 
@@ -12,34 +14,18 @@ def encode_message(
     topic: str,
     body: bytes | None,
     properties: dict[str, str],
-    position: int,
-    queue_id: int,
-    queue_offset: int,
-    born_timestamp: int,
-    store_timestamp: int,
-    *,
-    born_host: bytes,
-    store_host: bytes,
-    reconsume_times: int = 0,
-    flag: int = 0,
-    sys_flag: int = 0,
-    delivers: tuple[int, int] | None = None,
-    prepared_transaction_offset: int = 0,
+    place: tuple[int, int, int],
+    origin: Origin,
+    stored: tuple[int, bytes],
 ) -> bytes: ...
 def encode_messages(
     topic: str,
     bodies: list[bytes | None],
     properties: list[dict[str, str]],
     flags: list[int],
-    position: int,
-    queue_id: int,
-    queue_offset: int,
-    born_timestamp: int,
-    store_timestamp: int,
-    *,
-    born_host: bytes,
-    store_host: bytes,
-    sys_flag: int = 0,
+    place: tuple[int, int, int],
+    origin: Origin,
+    stored: tuple[int, bytes],
 ) -> tuple[list[int], list[bytes], list[int]]: ...
 def encode_deletion(topic: str, queue_id: int, min_offset: int) -> bytes: ...
 def stored_size(frame: bytes) -> int: ...

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.commands.stored_message cimport (
-    Reader, crc_of, joined_properties, put, put_stored, stored_length, take_stored,
+    Reader, StoredNumbers, check_hosts, crc_of, joined_properties, put, put_stored, stored_length, take_stored,
 )
 from pyengine.errors import InvalidMessageError
 
@@ -20,6 +20,7 @@ cdef int64_t HEADER = 9         # size, checksum, kind
 HEADER_SIZE = HEADER
 DELIVERS_SIZE = 12
 cdef int64_t MAX_PROPERTIES = 32767
+cdef int64_t STORE_HOST_V6 = 32          # bit of the system flag
 
 
 cpdef enum RecordKind:
@@ -46,37 +47,35 @@ cdef bytes properties_text(dict properties):
     return joined
 
 
-def encode_message(str topic, body, dict properties, int64_t position, int32_t queue_id, int64_t queue_offset,
-                   int64_t born_timestamp, int64_t store_timestamp, *, bytes born_host, bytes store_host,
-                   int32_t reconsume_times=0, int32_t flag=0, int32_t sys_flag=0, delivers=None,
-                   int64_t prepared_transaction_offset=0):
+def encode_message(str topic, body, dict properties, tuple place not None, origin, tuple stored not None):
     """The frame of one message, as bytes; the stored message is its last ``stored_size(frame)`` bytes.
 
-    position: of the frame in the log. *_host: 4 bytes of address, or 16 where the system flag says so, and 4 of port.
-    prepared_transaction_offset: where the half message lay that was committed. delivers: (delay level, offset) of the
-    delayed message that this one is. Raises InvalidMessageError for properties that cannot be stored.
+    place: (position of the frame in the log, queue id, queue offset). origin: an Origin. stored: (ms, host) of the
+    broker; the system flag need not tell whether that host has 20 bytes. Raises InvalidMessageError for properties that
+    cannot be stored.
     """
-    cdef bytes name = topic_name(topic, born_host, store_host, sys_flag)
-    return message_frame(
-        name, body, properties, position, queue_id, queue_offset, born_timestamp, store_timestamp, born_host,
-        store_host, reconsume_times, flag, sys_flag, delivers, prepared_transaction_offset,
-    )
+    cdef StoredNumbers of
+    cdef bytes name, born_host, store_host
+    of.position, of.queue_id, of.queue_offset = place
+    of.born_timestamp, born_host, of.reconsume_times, of.flag, of.sys_flag, delivers, of.prepared_transaction_offset = \
+        origin
+    of.store_timestamp, store_host = stored
+    name = checked_topic(topic, born_host, store_host, &of)
+    return message_frame(name, body, properties, born_host, store_host, delivers, &of)
 
 
-cdef bytes topic_name(str topic, bytes born_host, bytes store_host, int32_t sys_flag):
+cdef bytes checked_topic(str topic, bytes born_host, bytes store_host, StoredNumbers* of):
     cdef bytes name = topic.encode("utf-8", "replace")
     if PyBytes_GET_SIZE(name) > 127:
         raise InvalidMessageError("topic", topic, "a topic has at most 127 bytes")
-    for host, v6 in ((born_host, sys_flag & 16), (store_host, sys_flag & 32)):
-        if len(host) != (20 if v6 else 8):
-            raise ValueError("a host is 8 bytes, address and port, or 20 where the system flag says so")
+    if PyBytes_GET_SIZE(store_host) == 20:
+        of.sys_flag |= STORE_HOST_V6
+    check_hosts(born_host, store_host, of.sys_flag)
     return name
 
 
-cdef bytes message_frame(bytes name, body, dict properties, int64_t position, int32_t queue_id, int64_t queue_offset,
-                         int64_t born_timestamp, int64_t store_timestamp, bytes born_host, bytes store_host,
-                         int32_t reconsume_times, int32_t flag, int32_t sys_flag, delivers,
-                         int64_t prepared_transaction_offset):
+cdef bytes message_frame(bytes name, body, dict properties, bytes born_host, bytes store_host, delivers,
+                         StoredNumbers* of):
     cdef bytes content = b"" if body is None else bytes(body) if type(body) is not bytes else body
     cdef bytes joined = properties_text(properties)
     cdef int64_t size = stored_length(content, name, joined, born_host, store_host, 1)
@@ -87,38 +86,41 @@ cdef bytes message_frame(bytes name, body, dict properties, int64_t position, in
     cdef unsigned char* out = <unsigned char*>PyBytes_AS_STRING(frame) + HEADER
     if delivers is not None:
         out = put(put(out, delivers[0], 4), delivers[1], 8)
-    put_stored(
-        out, 1, name, content, joined, crc_of(content), position, queue_id, queue_offset, born_timestamp,
-        store_timestamp, born_host, store_host, reconsume_times, flag, sys_flag, prepared_transaction_offset,
-    )
+    of.crc = crc_of(content)
+    put_stored(out, 1, name, content, joined, born_host, store_host, of)
     seal(frame, RecordKind.MESSAGE if delivers is None else RecordKind.DELIVERED)
     return frame
 
 
-def encode_messages(str topic, list bodies, list properties, list flags, int64_t position, int32_t queue_id,
-                    int64_t queue_offset, int64_t born_timestamp, int64_t store_timestamp, *, bytes born_host,
-                    bytes store_host, int32_t sys_flag=0):
+def encode_messages(str topic, list bodies, list properties, list flags, tuple place not None, origin,
+                    tuple stored not None):
     """The frames of several messages that lie one behind the other: (positions, frames, tags codes).
 
-    bodies, properties, flags: of each. The rest is as for :func:`encode_message`.
+    bodies, properties, flags: of each. place: of the first. The rest is as for :func:`encode_message`; of ``origin``
+    only the producer's time and host and the system flag count.
     """
     cdef list positions = [], frames = [], codes = []
+    cdef StoredNumbers of
     cdef dict own
-    cdef bytes frame, name = topic_name(topic, born_host, store_host, sys_flag)
+    cdef bytes frame, name, born_host, store_host
     cdef Py_ssize_t i
     if not len(bodies) == len(properties) == len(flags):
         raise ValueError("each message has a body, properties and a flag")
+    of.position, of.queue_id, of.queue_offset = place
+    of.born_timestamp, born_host, of.sys_flag = origin.born, origin.born_host, origin.sys_flag
+    of.reconsume_times = of.prepared_transaction_offset = 0
+    of.store_timestamp, store_host = stored
+    name = checked_topic(topic, born_host, store_host, &of)
     for i in range(len(bodies)):
         own = properties[i]
-        frame = message_frame(
-            name, bodies[i], own, position, queue_id, queue_offset + i, born_timestamp, store_timestamp, born_host,
-            store_host, 0, flags[i], sys_flag, None, 0,
-        )
+        of.flag = flags[i]
+        frame = message_frame(name, bodies[i], own, born_host, store_host, None, &of)
         tags = own.get("TAGS")
-        positions.append(position)
+        positions.append(of.position)
         frames.append(frame)
         codes.append(0 if tags is None else tags_code(tags))
-        position += PyBytes_GET_SIZE(frame)
+        of.position += PyBytes_GET_SIZE(frame)
+        of.queue_offset += 1
     return positions, frames, codes
 
 

@@ -32,9 +32,22 @@ cdef uint32_t crc_of(bytes body) noexcept
 cdef bytes joined_properties(dict properties)
 cdef dict split_properties(str joined)
 cdef int64_t stored_length(bytes body, bytes topic, bytes properties, bytes born_host, bytes store_host, int version)
+cdef struct StoredNumbers:
+    int64_t crc                  # of the body
+    int64_t position             # in the log
+    int64_t queue_id
+    int64_t queue_offset
+    int64_t born_timestamp       # ms
+    int64_t store_timestamp      # ms
+    int64_t reconsume_times
+    int64_t flag
+    int64_t sys_flag
+    int64_t prepared_transaction_offset
+
+
 cdef unsigned char* put_stored(
-    unsigned char* out, int version, bytes topic, bytes body, bytes properties, int64_t crc, int64_t position,
-    int64_t queue_id, int64_t queue_offset, int64_t born_timestamp, int64_t store_timestamp, bytes born_host,
-    bytes store_host, int64_t reconsume_times, int64_t flag, int64_t sys_flag, int64_t prepared_transaction_offset
+    unsigned char* out, int version, bytes topic, bytes body, bytes properties, bytes born_host, bytes store_host,
+    const StoredNumbers* of
 ) noexcept
+cdef int check_hosts(bytes born_host, bytes store_host, int64_t sys_flag) except -1
 cdef tuple take_stored(Reader reader)

@@ -3,6 +3,8 @@ from typing import Final
 
 from typing_extensions import disjoint_base
 
+from pyengine._engine.rocketmq.commands.origin import Origin
+
 COMPRESSED: Final[int]
 BORN_HOST_V6: Final[int]
 STORE_HOST_V6: Final[int]
@@ -23,18 +25,10 @@ def encode_stored(
     topic: str,
     body: bytes,
     properties: Mapping[str, str] | Iterable[tuple[str, str]] | None,
+    place: tuple[int, int, int],
+    origin: Origin,
+    stored: tuple[int, bytes],
     *,
-    born_host: bytes,
-    store_host: bytes,
-    position: int = 0,
-    queue_id: int = 0,
-    queue_offset: int = 0,
-    born_timestamp: int = 0,
-    store_timestamp: int = 0,
-    reconsume_times: int = 0,
-    flag: int = 0,
-    sys_flag: int = 0,
-    prepared_transaction_offset: int = 0,
     version: int = 1,
     crc: int | None = None,
 ) -> bytes: ...

@@ -100,23 +100,22 @@ cdef unsigned char* put_bytes(unsigned char* out, bytes source) noexcept:
 
 
 cdef unsigned char* put_stored(
-    unsigned char* out, int version, bytes topic, bytes body, bytes properties, int64_t crc, int64_t position,
-    int64_t queue_id, int64_t queue_offset, int64_t born_timestamp, int64_t store_timestamp, bytes born_host,
-    bytes store_host, int64_t reconsume_times, int64_t flag, int64_t sys_flag, int64_t prepared_transaction_offset
+    unsigned char* out, int version, bytes topic, bytes body, bytes properties, bytes born_host, bytes store_host,
+    const StoredNumbers* of
 ) noexcept:
     """Write a stored message of ``stored_length`` bytes; every size fits its field."""
     out = put(out, stored_length(body, topic, properties, born_host, store_host, version), 4)
     out = put(out, MAGIC if version == 1 else MAGIC_2, 4)
-    out = put(out, crc, 4)
-    out = put(out, queue_id, 4)
-    out = put(out, flag, 4)
-    out = put(out, queue_offset, 8)
-    out = put(out, position, 8)
-    out = put(out, sys_flag, 4)
-    out = put_bytes(put(out, born_timestamp, 8), born_host)
-    out = put_bytes(put(out, store_timestamp, 8), store_host)
-    out = put(out, reconsume_times, 4)
-    out = put(out, prepared_transaction_offset, 8)
+    out = put(out, of.crc, 4)
+    out = put(out, of.queue_id, 4)
+    out = put(out, of.flag, 4)
+    out = put(out, of.queue_offset, 8)
+    out = put(out, of.position, 8)
+    out = put(out, of.sys_flag, 4)
+    out = put_bytes(put(out, of.born_timestamp, 8), born_host)
+    out = put_bytes(put(out, of.store_timestamp, 8), store_host)
+    out = put(out, of.reconsume_times, 4)
+    out = put(out, of.prepared_transaction_offset, 8)
     out = put_bytes(put(out, PyBytes_GET_SIZE(body), 4), body)
     out = put_bytes(put(out, PyBytes_GET_SIZE(topic), version), topic)
     return put_bytes(put(out, PyBytes_GET_SIZE(properties), 2), properties)
@@ -176,33 +175,40 @@ def decode_stored(bytes data not None, int64_t start=0):
     return fields, reader.at
 
 
-def encode_stored(str topic not None, bytes body not None, properties, *, bytes born_host not None,
-                  bytes store_host not None, int64_t position=0, int64_t queue_id=0, int64_t queue_offset=0,
-                  int64_t born_timestamp=0, int64_t store_timestamp=0, int64_t reconsume_times=0, int64_t flag=0,
-                  int64_t sys_flag=0, int64_t prepared_transaction_offset=0, int version=1, crc=None):
-    """A stored message. *_host: address and port, 8 bytes, or 20 if sys_flag says IPv6. crc: the body's own by
-    default. Raises ProtocolError for a topic or properties that are longer than their fields can say.
+def encode_stored(str topic not None, bytes body not None, properties, tuple place not None, origin, tuple stored not None,
+                  *, int version=1, crc=None):
+    """A stored message. place: (position, queue id, queue offset). origin: an Origin, whose ``delivers`` no consumer
+    sees. stored: (ms, host) of the broker. crc: the body's own by default. A host is address and port, 8 bytes, or 20
+    if the origin's sys_flag says IPv6. Raises ProtocolError for a topic or properties that are longer than their
+    fields can say.
     """
     cdef bytes name = encode_utf8(topic), joined = joined_properties(dict(properties or {}))
+    cdef bytes born_host, store_host
+    cdef StoredNumbers of
+    of.position, of.queue_id, of.queue_offset = place
+    of.born_timestamp, born_host, of.reconsume_times, of.flag, of.sys_flag, _, of.prepared_transaction_offset = origin
+    of.store_timestamp, store_host = stored
+    of.crc = crc_of(body) if crc is None else crc
     if version not in (1, 2):
         raise ValueError(f"version: {version} is not 1 or 2")
     if PyBytes_GET_SIZE(name) > (0x7F if version == 1 else 0x7FFF):
         raise ProtocolError(f"a topic of {PyBytes_GET_SIZE(name)} bytes is too long for version {version}")
     if PyBytes_GET_SIZE(joined) > 0x7FFF:
         raise ProtocolError(f"properties of {PyBytes_GET_SIZE(joined)} bytes: at most 32767 are possible")
-    for host, v6 in ((born_host, sys_flag & BORN_HOST_V6), (store_host, sys_flag & STORE_HOST_V6)):
-        if len(host) != (20 if v6 else 8):
-            raise ValueError("a host is 8 bytes, address and port, or 20 where the system flag says so")
+    check_hosts(born_host, store_host, of.sys_flag)
     cdef int64_t size = stored_length(body, name, joined, born_host, store_host, version)
     if size > 0x7FFFFFFF:
         raise ProtocolError(f"a message of {size} bytes is too long")
     cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
-    put_stored(
-        <unsigned char*>PyBytes_AS_STRING(made), version, name, body, joined, crc_of(body) if crc is None else crc,
-        position, queue_id, queue_offset, born_timestamp, store_timestamp, born_host, store_host, reconsume_times, flag,
-        sys_flag, prepared_transaction_offset,
-    )
+    put_stored(<unsigned char*>PyBytes_AS_STRING(made), version, name, body, joined, born_host, store_host, &of)
     return made
+
+
+cdef int check_hosts(bytes born_host, bytes store_host, int64_t sys_flag) except -1:
+    if (PyBytes_GET_SIZE(born_host) != (20 if sys_flag & BORN_HOST_V6 else 8)
+            or PyBytes_GET_SIZE(store_host) != (20 if sys_flag & STORE_HOST_V6 else 8)):
+        raise ValueError("a host is 8 bytes, address and port, or 20 where the system flag says so")
+    return 0
 
 
 def encode_client_message(bytes body not None, properties, int64_t flag=0):

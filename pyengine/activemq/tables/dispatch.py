@@ -378,7 +378,7 @@ class QueueDispatcher:
 
 
 class _Outcomes(NamedTuple):
-    """What offer_runs answers, by message, but for the rows. which: the place of each run's shape in ``shapes``."""
+    """The answer of offer_runs by message, without the rows. which: the place of each run's shape in ``shapes``."""
 
     runs: np.ndarray[Any, Any]
     consumers: np.ndarray[Any, Any]

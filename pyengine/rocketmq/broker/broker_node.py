@@ -17,6 +17,7 @@ from pyengine._engine.rocketmq.broker.consumer_offsets import ConsumerOffsets
 from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.stored_message import (
     decode_stored,
     message_id,
@@ -45,7 +46,7 @@ from pyengine.rocketmq.broker.message_check import (
     illegal_message,
     is_half,
 )
-from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, Origin, origin_of
+from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, origin_of
 from pyengine.rocketmq.broker.pulls import FramesCallback, PulledFrames, Pulls
 from pyengine.rocketmq.broker.schedule import ScheduleMessageService
 from pyengine.rocketmq.broker.timers import DONE_TOPIC, TIMER_TOPIC, TimerMessages, deliver_at

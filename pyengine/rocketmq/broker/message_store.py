@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue
 from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.stored_message import STORE_HOST_V6
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.errors import InvalidSourceError, MQBrokerError
@@ -21,23 +21,6 @@ from pyengine.rocketmq.remoting.stored_message import host_bytes
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"  # whose queues are the delay levels
 LOG_FLUSH_INTERVAL = 500  # ms
-
-
-class Origin(NamedTuple):
-    """What a message is stored with beside its topic, body and properties.
-
-    born: when its producer sent it, ms. born_host: its producer's address, 4 or 16 bytes, and 4 of port.
-    reconsume_times: how often it was given back. delivers: level and offset of the delayed message that this one is.
-    prepared_transaction_offset: position of its half message.
-    """
-
-    born: int
-    born_host: bytes
-    reconsume_times: int = 0
-    flag: int = 0
-    sys_flag: int = 0
-    delivers: tuple[int, int] | None = None
-    prepared_transaction_offset: int = 0
 
 
 def origin_of(message: MessageExt) -> Origin:
@@ -76,7 +59,6 @@ class MessageStore:
         self._clock = clock
         self._levels = levels
         self._store_host = store_host
-        self._host_flag = 0 if len(store_host) == 8 else STORE_HOST_V6
         self._arriving = arriving
         self._flush_worker: Worker | None = None
         self._flush_timer: Timer | None = None
@@ -126,11 +108,8 @@ class MessageStore:
             now = self._clock.now()
         position, offset = self.log.end, queue.max_offset
         frame = record.encode_message(
-            topic, body, properties, position, queue_id, offset, origin.born, now, born_host=origin.born_host,
-            store_host=self._store_host, reconsume_times=origin.reconsume_times, flag=origin.flag,
-            sys_flag=origin.sys_flag | self._host_flag, delivers=origin.delivers,
-            prepared_transaction_offset=origin.prepared_transaction_offset,
-        )  # fmt: skip
+            topic, body, properties, (position, queue_id, offset), origin, (now, self._store_host)
+        )
         # Behind the frame, which refuses tags that are no text.
         tags = properties.get(names.PROPERTY_TAGS)
         code = 0 if tags is None and topic != SCHEDULE_TOPIC else self._code(topic, queue_id, now, tags_code(tags))
@@ -162,9 +141,8 @@ class MessageStore:
             queue = self.consume_queues[topic, queue_id] = ConsumeQueue()
         now, first = self._clock.now(), queue.max_offset
         positions, frames, codes = record.encode_messages(
-            topic, bodies, properties, flags, self.log.end, queue_id, first, origin.born, now,
-            born_host=origin.born_host, store_host=self._store_host, sys_flag=origin.sys_flag | self._host_flag,
-        )  # fmt: skip
+            topic, bodies, properties, flags, (self.log.end, queue_id, first), origin, (now, self._store_host)
+        )
         for position, frame, code in zip(positions, frames, codes, strict=True):
             self._append(frame)
             queue.append(position, len(frame) - record.HEADER_SIZE, code, now)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
-from pyengine.rocketmq.broker.message_store import MessageStore, Origin
+from pyengine._engine.rocketmq.commands.origin import Origin
+from pyengine.rocketmq.broker.message_store import MessageStore
 from pyengine.rocketmq.remoting.mq_client_api import CLIENT
 from pyengine.rocketmq.remoting.stored_message import host_bytes
 

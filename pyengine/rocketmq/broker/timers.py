@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Mapping
 
 from pyengine._engine.java.numbers import parsed_long
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine.clock import Clock, Timer
 from pyengine.errors import MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.message_check import PROPERTY_TIMER_OUT_MS, TIMER_PROPERTIES
-from pyengine.rocketmq.broker.message_store import MessageStore, Origin
+from pyengine.rocketmq.broker.message_store import MessageStore
 from pyengine.rocketmq.broker.outstanding import Outstanding
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import MESSAGE_ILLEGAL

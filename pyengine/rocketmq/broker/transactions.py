@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine.clock import Clock, Timer
 from pyengine.errors import MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.message_store import MessageStore, Origin, origin_of
+from pyengine.rocketmq.broker.message_store import MessageStore, origin_of
 from pyengine.rocketmq.broker.outstanding import Outstanding
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR

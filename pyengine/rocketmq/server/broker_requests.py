@@ -12,6 +12,7 @@ from pyengine._engine.rocketmq.broker.consume_queue import PullCode
 from pyengine._engine.rocketmq.client.validators import check_topic
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import read_header, write_header
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.stored_message import (
     decode_client_messages,
     encode_stored,
@@ -328,10 +329,10 @@ class BrokerRequests:
         }
         body = encode_stored(
             properties[names.PROPERTY_REAL_TOPIC], message.body or b"", properties,
-            born_host=host_bytes(message.born_host), store_host=host_bytes(message.store_host),
-            position=message.commit_log_offset, queue_id=int(properties[names.PROPERTY_REAL_QUEUE_ID]),
-            queue_offset=offset, born_timestamp=message.born_timestamp, store_timestamp=message.store_timestamp,
-            reconsume_times=message.reconsume_times, flag=message.flag, sys_flag=message.sys_flag,
+            (message.commit_log_offset, int(properties[names.PROPERTY_REAL_QUEUE_ID]), offset),
+            Origin(message.born_timestamp, host_bytes(message.born_host), message.reconsume_times, message.flag,
+                   message.sys_flag),
+            (message.store_timestamp, host_bytes(message.store_host)),
         )  # fmt: skip
         with self._lock:
             chosen = producers[next(self._turn) % len(producers)]
