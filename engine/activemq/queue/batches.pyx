@@ -404,8 +404,9 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, Mes
     with ``queue_of`` (int32 by run) to queues[queue_of[r]].
 
     given: by row of the whole batch; a name in ``group_names`` is looked at where the queue was there before or stays,
-    and for a bucket map; bit p of ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run, messages that queue r still
-    holds are reported with the reasons. prompts, by queue: ids of the consumers that acknowledge at once, None all.
+    and for a bucket map; bit p of ``matches`` is predicate p of the row's own queue. closing[r] (uint8): after the run,
+    messages that queue r still holds are reported with the reasons. prompts, by queue: ids of the consumers that
+    acknowledge at once, None all.
 
     steady: consumers neither join nor leave nor acknowledge later than at once, in this batch and all that follow. Then
     expired messages are reported with their batch, and a queue in which nothing can move any more reports all that it

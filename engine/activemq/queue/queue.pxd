@@ -29,8 +29,10 @@ cdef class Queue(Inspection):
     cdef tuple closing           # of a ``close`` that ended before it dispatched: (consumer, messages to ask again)
     cdef list take_out(self, int64_t now)
     cdef list empty_out(self, int64_t now)                       # the same, at the end of an event
-    cdef int32_t enter(self, object message, const Headers* of, object group, object connection, object target) except -1
-    cdef int32_t admit(self, object message, const Headers* of, object group, object connection, object target) except -1
+    cdef int32_t enter(self, object message, const Headers* of, object group, object connection,
+                       object target) except -1
+    cdef int32_t admit(self, object message, const Headers* of, object group, object connection,
+                       object target) except -1
     cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
                              list recounted, bint known) except -1
     cdef int32_t match_of(self, int32_t number, int32_t target) except -1

@@ -175,8 +175,8 @@ def decode_stored(bytes data not None, int64_t start=0):
     return fields, reader.at
 
 
-def encode_stored(str topic not None, bytes body not None, properties, tuple place not None, origin, tuple stored not None,
-                  *, int version=1, crc=None):
+def encode_stored(str topic not None, bytes body not None, properties, tuple place not None, origin,
+                  tuple stored not None, *, int version=1, crc=None):
     """A stored message. place: (position, queue id, queue offset). origin: an Origin, whose ``delivers`` no consumer
     sees. stored: (ms, host) of the broker. crc: the body's own by default. A host is address and port, 8 bytes, or 20
     if the origin's sys_flag says IPv6. Raises ProtocolError for a topic or properties that are longer than their
