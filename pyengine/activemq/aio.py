@@ -102,6 +102,8 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         if wait is not None and (wait == 0 or isinstance(clock, ManualClock)):
             await asyncio.sleep(0)
             return consumer.receive(timeout)
+        if state.prefetch and (message := consumer._poll()) is not None:
+            return message
         loop = asyncio.get_running_loop()
         arrived = asyncio.Event()
 

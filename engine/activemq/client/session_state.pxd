@@ -19,6 +19,7 @@ cdef class SessionState(Exchange):
     cdef readonly bint closed
 
     cdef Offer offered(self, MessageDispatch dispatch, int64_t now, bint later) except? <Offer>-1
+    cdef bint keeps(self, MessageDispatch dispatch)              # until a receiver takes it
     cdef bint behind(self, Consumption consumer)
     cdef Offer offer(self, Consumption consumer, MessageDispatch dispatch, int64_t now) except? <Offer>-1
     cpdef MessageDispatch step(self, int64_t now)

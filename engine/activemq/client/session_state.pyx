@@ -48,6 +48,10 @@ cdef class SessionState(Exchange):
             return Offer.QUEUED
         return self.offer(consumer, dispatch, now)
 
+    cdef bint keeps(self, MessageDispatch dispatch):
+        cdef Consumption consumer = self.consumers.get(dispatch.consumer_id)
+        return self.asynchronous and not self.queue.size and (consumer is None or not consumer.listening)
+
     cdef bint behind(self, Consumption consumer):
         # Whether something waits for the listener already, which acknowledges one message after the other, or
         # ``resume`` is still to come.

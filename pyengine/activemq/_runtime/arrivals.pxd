@@ -12,3 +12,4 @@ cdef class Arrivals(Route):
     cdef dict sessions                        # consumer id -> weak reference to its SessionExecutor
 
     cdef SessionExecutor find(self, object consumer_id)
+    cdef bint keeps(self, MessageDispatch dispatch) except -1     # no listener of its session is called for it

@@ -39,6 +39,10 @@ cdef class Arrivals(Route):
         cdef SessionExecutor session = self.find(dispatch.consumer_id)
         return None if session is None else session.arrived(dispatch)
 
+    cdef bint keeps(self, MessageDispatch dispatch) except -1:
+        cdef SessionExecutor session = self.find(dispatch.consumer_id)
+        return session is None or session.state.keeps(dispatch)
+
     def take_all(self, list dispatches not None):
         """Hand over several dispatches, in order."""
         cdef MessageDispatch dispatch

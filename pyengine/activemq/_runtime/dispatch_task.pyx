@@ -1,10 +1,9 @@
 """The dispatch task of one connection; see dispatch_task.pxd."""
 
 from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
-from pyengine.activemq._runtime.route cimport Answer, Route
-from pyengine._engine.activemq.client.dispatch_channel cimport MessageDispatch
+from pyengine.activemq._runtime.arrivals cimport Arrivals
 from pyengine.activemq._runtime.reentrant_lock cimport ReentrantLock
-from pyengine.activemq._runtime.route cimport Route
+from pyengine.activemq._runtime.route cimport Answer, Route
 
 from collections import deque
 
@@ -18,19 +17,25 @@ cdef class DispatchTask(Route):
     """Hands a connection what is dispatched asynchronously, in order, on a worker of its own.
 
     clock: whose worker it is. name: its thread's. sink: the connection's (ConnectionSink). acknowledge: called with
-    what the connection answers. Called with a dispatch it delivers that on the worker, after those before it.
+    what the connection answers. Called with a dispatch it delivers that on the worker, after those before it; if none
+    is before it and its session only keeps it until a thread receives it, at once, on the calling thread. A manual
+    clock's worker runs when that is settled, which keeps its order.
     """
 
     def __cinit__(self, clock, name, sink, acknowledge):
         self.clock = clock
         self.name = name
         self.dispatch = sink.dispatch
+        if isinstance(sink.dispatch, Arrivals) and not clock.settles:
+            self.arrivals = sink.dispatch
         self.dispatch_all = sink.dispatch_all
         self.acknowledge = acknowledge
         self.waiting = deque()
         self.lock = ReentrantLock()
 
     cdef object take(self, MessageDispatch dispatch):
+        if self.arrivals is not None and not self.asked and not self.waiting and self.arrivals.keeps(dispatch):
+            return None if self.closed else self.arrivals.take(dispatch)
         self.waiting.append(dispatch)
         if not self.asked:
             self.ask()
