@@ -227,6 +227,7 @@ class SystemClock(Clock):
             if self._closed:
                 raise IllegalStateError("the clock is closed")
             self._move_with_time()
+            earliest = self._timers.next()
             timer = self._timers.add(when, action)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -235,7 +236,8 @@ class SystemClock(Clock):
                 except BaseException:  # Ctrl-C too; the thread may run by then
                     self._thread = None
                     raise
-            self._changed.notify()
+            if earliest is None or when < earliest:  # otherwise it sleeps long enough
+                self._changed.notify()
         return timer
 
     def wait(

@@ -64,6 +64,7 @@ cdef struct MatchClass:
 
 cdef enum:
     NO_CLASS = -2    # target of a class that no message has
+    RECENT = 256     # a power of two
 
 
 # Of names with numbers 0, 1, ..., those whose number is held go into ``kept`` with a new one. Old number -> new or -1.
@@ -102,8 +103,10 @@ cdef class ConsumerList:
     cdef int32_t class_room
     cdef list vacant_classes     # with target NO_CLASS
     cdef dict class_of           # (bits, target) -> class; None until it is noted again
-    cdef uint64_t recent_bits[256]     # single-word classes without a target, by hash
-    cdef int32_t recent_class[256]
+    cdef uint64_t latest_bits          # the single-word class without a target that was found last,
+    cdef int32_t latest_class          # -1 none;
+    cdef uint64_t* recent_bits         # others, by hash: RECENT of them, once there are two
+    cdef int32_t* recent_class
     cdef dict targets            # name -> number
 
     cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1   # a slot and the next id
@@ -114,6 +117,8 @@ cdef class ConsumerList:
     cdef int32_t append_predicate(self) except -1
     cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1
     cdef int free_predicate(self, int32_t predicate) except -1
+    cdef void forget_recent(self) noexcept nogil
+    cdef int note_recent(self, uint64_t bits, int32_t match) except -1
     cdef int note_classes(self) except -1                       # class_of, again
     cdef int32_t class_for(self, object bits, int32_t target) except -1
     cdef int32_t class_for_words(self, const uint64_t* words, int32_t count) except -1

@@ -25,6 +25,10 @@ cdef int32_t* kept_numbers(dict names, set held, dict kept) except NULL:
     return moved
 
 
+cdef int32_t place_of(uint64_t bits) noexcept nogil:
+    return <int32_t> ((bits * <uint64_t> 0x9E3779B97F4A7C15) >> 56)
+
+
 cdef class ConsumerList:
     """Internal to a queue; see consumer_list.pxd."""
 
@@ -41,7 +45,7 @@ cdef class ConsumerList:
         self.targets = {}
         self.elected = self.displaced = -1
         self.sorted = True
-        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        self.forget_recent()
         self.word_count = 1
         self.open_words = <uint64_t*> resize_zeros(NULL, 0, sizeof(uint64_t))
         self.slowed = []
@@ -60,6 +64,8 @@ cdef class ConsumerList:
         free(self.vacant)
         free(self.predicates)
         free(self.open_words)
+        free(self.recent_bits)
+        free(self.recent_class)
 
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1:
         cdef int32_t index, vacancy = -1
@@ -112,7 +118,29 @@ cdef class ConsumerList:
         for index in range(self.class_count):
             self.classes[index].words[predicate >> 6] &= ~(<uint64_t> 1 << (predicate & 63))
         self.class_of = None
-        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        self.forget_recent()
+        return 0
+
+    cdef void forget_recent(self) noexcept nogil:
+        self.latest_class = -1
+        if self.recent_class != NULL:
+            memset(self.recent_class, 0xFF, RECENT * sizeof(int32_t))
+
+    cdef int note_recent(self, uint64_t bits, int32_t match) except -1:
+        cdef int32_t place
+        if self.latest_class >= 0 and self.recent_class == NULL:
+            self.recent_bits = <uint64_t*> resize(self.recent_bits, RECENT * sizeof(uint64_t))
+            self.recent_class = <int32_t*> resize(NULL, RECENT * sizeof(int32_t))
+            memset(self.recent_class, 0xFF, RECENT * sizeof(int32_t))
+            place = place_of(self.latest_bits)
+            self.recent_bits[place] = self.latest_bits
+            self.recent_class[place] = self.latest_class
+        if self.recent_class != NULL:
+            place = place_of(bits)
+            self.recent_bits[place] = bits
+            self.recent_class[place] = match
+        self.latest_bits = bits
+        self.latest_class = match
         return 0
 
     cdef int note_classes(self) except -1:
@@ -139,7 +167,7 @@ cdef class ConsumerList:
             vacant.clear()
         self.vacant_classes = vacant
         self.class_of = None
-        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        self.forget_recent()
         return 0
 
     cdef int forget_targets(self) except -1:
@@ -157,7 +185,7 @@ cdef class ConsumerList:
                 self.classes[index].target = moved[self.classes[index].target]
         free(moved)
         self.class_of = None
-        memset(self.recent_class, 0xFF, sizeof(self.recent_class))
+        self.forget_recent()
         return 0
 
     cdef object bits_of(self, int32_t match):
@@ -178,7 +206,7 @@ cdef class ConsumerList:
         else:
             index = self.class_count
             if index == self.class_room:
-                room = 16 if index == 0 else 2 * index
+                room = 2 if index == 0 else 2 * index
                 self.classes = <MatchClass*> resize_zeros(
                     self.classes, index * <int64_t> sizeof(MatchClass), room * <int64_t> sizeof(MatchClass))
                 self.class_room = room
@@ -199,12 +227,16 @@ cdef class ConsumerList:
         cdef int32_t place, found
         if count <= 1:
             bits |= 1
-            place = <int32_t> ((bits * <uint64_t> 0x9E3779B97F4A7C15) >> 56)
-            if self.recent_class[place] >= 0 and self.recent_bits[place] == bits:
-                return self.recent_class[place]
+            if self.latest_class >= 0 and self.latest_bits == bits:
+                return self.latest_class
+            if self.recent_class != NULL:
+                place = place_of(bits)
+                if self.recent_class[place] >= 0 and self.recent_bits[place] == bits:
+                    self.latest_bits = bits
+                    self.latest_class = self.recent_class[place]
+                    return self.latest_class
             found = self.class_for(bits, -1)
-            self.recent_bits[place] = bits
-            self.recent_class[place] = found
+            self.note_recent(bits, found)
             return found
         return self.class_for(int.from_bytes((<const char*> words)[:count * 8], "little") | 1, -1)
 

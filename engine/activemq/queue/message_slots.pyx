@@ -37,7 +37,7 @@ cdef class MessageSlots:
     cdef int32_t allot(self) except -1:
         cdef int32_t message, room, generation = 0x3FFFFFFF if self.slots else 0
         if self.vacant < 0:
-            room = 64 if self.slots == 0 else 2 * self.slots
+            room = 4 if self.slots == 0 else 2 * self.slots
             for message in range(self.slots):
                 generation = min(generation, self.at[message].generation)
             self.at = <Message*> resize(self.at, room * sizeof(Message))

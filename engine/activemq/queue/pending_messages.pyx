@@ -37,7 +37,7 @@ cdef class Pending(Lanes):
     def __cinit__(self):
         self.vacant_bucket = -1
         self.frontier = -1
-        if not self.resize_labels(64):
+        if not self.resize_labels(4):
             raise MemoryError()
 
     def __dealloc__(self):
@@ -68,7 +68,7 @@ cdef class Pending(Lanes):
         return 0
 
     cdef int shed(self) except -1:
-        self.resize_labels(64)                         # which stay as they are if they cannot be made smaller
+        self.resize_labels(4)                          # which stay as they are if they cannot be made smaller
         Lanes.shed(self)
         self.lost = False
         free(self.of_group)
@@ -203,7 +203,7 @@ cdef class Pending(Lanes):
         cdef int32_t room, bucket
         cdef void* larger
         if self.vacant_bucket < 0:
-            room = 64 if self.bucket_slots == 0 else 2 * self.bucket_slots
+            room = 4 if self.bucket_slots == 0 else 2 * self.bucket_slots
             larger = try_resize(self.buckets, room * sizeof(Bucket))
             if larger == NULL:
                 return False

@@ -43,7 +43,7 @@ cdef class Lanes(MessageSlots):
         cdef void* larger
         cdef Lane* it
         if lane >= self.lane_room:
-            room = max(16, 2 * (lane + 1))
+            room = max(4, 2 * (lane + 1))
             larger = try_resize(self.lanes, room * sizeof(Lane))
             if larger == NULL:
                 return False

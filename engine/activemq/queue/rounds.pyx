@@ -99,8 +99,8 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef int enlarge_out(self) except -1:
-        self.out = <Handout*> resize(self.out, max(64, 2 * self.out_room) * sizeof(Handout))
-        self.out_room = max(64, 2 * self.out_room)
+        self.out = <Handout*> resize(self.out, max(4, 2 * self.out_room) * sizeof(Handout))
+        self.out_room = max(4, 2 * self.out_room)
         return 0
 
     cdef void emit(self, int32_t slot, int32_t message) noexcept nogil:
@@ -192,8 +192,8 @@ cdef class Rounds(QueueState):
         cdef int64_t taken = 0
         cdef int32_t message
         if wanted > self.fresh_room:
-            self.fresh = <int32_t*> resize(self.fresh, max(256, 2 * wanted) * sizeof(int32_t))
-            self.fresh_room = max(256, 2 * wanted)
+            self.fresh = <int32_t*> resize(self.fresh, max(8, 2 * wanted) * sizeof(int32_t))
+            self.fresh_room = max(8, 2 * wanted)
         self.pending.begin_page(wanted)
         while taken < wanted:
             if self.behind and not self.pending.has_unread() and not self.pending.serves(0):

@@ -35,7 +35,6 @@ cdef class RegionQueue(Queue):
     def __cinit__(self, **settings):
         self.subscriptions = {}
         self.at_slot = []
-        self.purged = set()
         self.parts = []
         self.noted = []
         self.minimum_message_size = SMALLEST_SIZE
@@ -86,7 +85,7 @@ cdef class RegionQueue(Queue):
     @property
     def in_flight_count(self):
         """Messages that consumers hold, also those that were removed meanwhile (JMX InFlightCount)."""
-        return self.in_flight + <int64_t> len(self.purged)
+        return self.in_flight + (<int64_t> len(self.purged) if self.purged else 0)
 
     def leave_behind(self, int64_t limit):
         """Take the persistent messages that would be paged in last out of the queue until ``limit`` of those that wait
@@ -366,6 +365,8 @@ cdef class RegionQueue(Queue):
         cdef int32_t number = self.message_of(handle)
         cdef Message message = self.object_of(number)
         if self.pending.at[number].whereabouts == IN_FLIGHT:
+            if self.purged is None:
+                self.purged = set()
             self.purged.add(handle)
         self.bytes -= message.size_in_bytes(self.minimum_message_size)
         self.take_off(number)

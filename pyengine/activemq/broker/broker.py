@@ -386,12 +386,12 @@ class Broker(Declared, RegionBroker, Administration):
     def call_at(self, when: int, action: Callable[[], Any]) -> Timer:
         """Run ``action`` as a change of this broker when the clock reaches ``when``."""
 
-        def change() -> None:
-            with self.outbox:
-                if not self._closed:
-                    action()
+        return self.clock.call_at(when, partial(self._change, action))
 
-        return self.clock.call_at(when, change)
+    def _change(self, action: Callable[[], Any]) -> None:
+        with self.outbox:
+            if not self._closed:
+                action()
 
     def _write_later(self) -> None:
         if not self._closed and (self._write_timer is None or not self._write_timer.pending):

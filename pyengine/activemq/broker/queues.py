@@ -93,7 +93,7 @@ class QueueDestination:
         self._start: Timer | None = None
         self._pulls: dict[str, Timer] = {}
         self._keys = 0
-        self._look: Timer | None = None
+        self._look = -1  # when the next look for expired messages is due
         self._made = services.clock.now()
         self.watch = slow_consumers.watch(self, policy)
         self.paused = False
@@ -104,7 +104,6 @@ class QueueDestination:
         self._frontier = NOWHERE
         self._cut = False
         self.recovered = 0
-        self.core.reader = partial(self._top_up, self._pages)
         page = (policy or NO_POLICY).max_page_size
         # Without a store, or with a cursor in memory, there is no rest behind.
         memory = self._store is None or self.core.cursor == "single"
@@ -112,6 +111,7 @@ class QueueDestination:
         self._number = 0
         self._bands = EACH if self._by_priority else ALL
         if self._store is not None:
+            self.core.reader = partial(self._top_up, self._pages)
             self._number = self._store.destination(str(destination))
             self.core.behind = self.recovered = self._store.count(self._number)
             if self.recovered and self.core.cursor == "store":
@@ -135,7 +135,8 @@ class QueueDestination:
 
     def dispose(self) -> None:
         """The queue is removed: its timers never run."""
-        for timer in (self._start, self._look, *self._pulls.values()):
+        self._services.looks.cancel(self._look, self)
+        for timer in (self._start, *self._pulls.values()):
             if timer is not None:
                 timer.cancel()
         if self.watch is not None:
@@ -478,8 +479,8 @@ class QueueDestination:
         if not self.core.look_planned:
             self.core.look_planned = True
             now = self._services.clock.now()
-            due = now + self._period - (now - self._made) % self._period
-            self._look = self._services.call_at(due, self.expire_messages)
+            self._look = now + self._period - (now - self._made) % self._period
+            self._services.looks.plan(self._look, self)
 
     def expire_messages(self) -> None:
         """The periodic look for expired messages."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from pyengine._engine.message.message import Message
@@ -15,13 +16,51 @@ from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy, PolicyMap
 
 
+class Expiring(Protocol):
+    """A queue whose expired messages leave at a periodic look."""
+
+    def expire_messages(self) -> None:
+        """Make the look."""
+
+
+class Looks:
+    """The periodic looks for expired messages: one timer for all that are due at one time. call_at: see
+    BrokerServices."""
+
+    def __init__(self, call_at: Callable[[int, Callable[[], Any]], Timer]) -> None:
+        self._call_at = call_at
+        self._due: dict[int, dict[Expiring, None]] = {}
+
+    def plan(self, when: int, destination: Expiring) -> None:
+        """Look at a destination when the clock reaches ``when``, ms; those due together in the order given."""
+        due = self._due.get(when)
+        if due is None:
+            self._call_at(when, partial(self._look, when))
+            due = self._due[when] = {}
+        due[destination] = None
+
+    def cancel(self, when: int, destination: Expiring) -> None:
+        """Do not look at it; harmless if that look is over."""
+        due = self._due.get(when)
+        if due is not None:
+            due.pop(destination, None)
+
+    def _look(self, when: int) -> None:
+        due = self._due.pop(when)
+        while due:
+            destination = next(iter(due))
+            del due[destination]
+            destination.expire_messages()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class BrokerServices:
     """What every part of a broker uses.
 
     name, release, cursor_limit, policies: the broker's settings. outbox: each change of the broker runs inside it.
     store: None for a broker in memory. report: tells callbacks of an event, and sends its advisory message. call_at:
-    runs an action as a change of the broker when the clock reaches a time, unless the broker is closed by then.
+    runs an action as a change of the broker when the clock reaches a time, unless the broker is closed by then. looks: for
+    expired messages of queues.
     """
 
     name: str
@@ -33,6 +72,10 @@ class BrokerServices:
     policies: PolicyMap
     report: Callable[[Event], None]
     call_at: Callable[[int, Callable[[], Any]], Timer]
+    looks: Looks = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "looks", Looks(self.call_at))
 
 
 class Known(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +17,11 @@ from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.events import Event, NoConsumer
 from pyengine.activemq.broker.queues import QueueDestination
 from pyengine.activemq.broker.router import Router
-from pyengine.activemq.broker.services import BrokerServices
+from pyengine.activemq.broker.services import BrokerServices, Looks
 from pyengine.activemq.broker.slow_consumers import SlowConsumers
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transaction import Transaction
-from pyengine.clock import ManualClock
+from pyengine.clock import ManualClock, Timer
 from pyengine.destinations import Destination
 from pyengine.topology.policy import PolicyMap
 
@@ -106,3 +107,39 @@ def test_a_commit_takes_what_a_queue_gets_together_and_makes_the_rounds_last() -
     said.clear()
     Transaction("TX:2", "c", [*steps]).rollback()
     assert said == ["not a", "not acknowledged", "not b", "not c"]
+
+
+@dataclass(eq=False)
+class Expires:
+    """Says when it is looked at, and plans or cancels others then."""
+
+    name: str
+    said: list[str]
+    then: list[Callable[[], None]] = field(default_factory=list)
+
+    def expire_messages(self) -> None:
+        self.said.append(self.name)
+        for action in self.then:
+            action()
+
+
+def test_looks_that_are_due_together_are_one_timer_in_the_order_given() -> None:
+    clock, said, timers = ManualClock(0), list[str](), list[int]()
+
+    def call_at(when: int, action: Callable[[], object]) -> Timer:
+        timers.append(when)
+        return clock.call_at(when, action)
+
+    looks = Looks(call_at)
+    a, b, c, d = (Expires(name, said) for name in "abcd")
+    for each in (a, b, c):
+        looks.plan(10, each)
+    looks.plan(20, d)
+    a.then = [lambda: looks.cancel(10, b), lambda: looks.plan(30, a)]
+    clock.advance(10)
+    assert (said, timers) == (["a", "c"], [10, 20, 30])
+    looks.cancel(20, d)
+    looks.cancel(99, d)
+    a.then = []
+    clock.advance(20)
+    assert said == ["a", "c", "a"]
