@@ -266,12 +266,18 @@ def connection_options(
 @frozen
 @dataclass(frozen=True, slots=True)
 class BrokerURL:
-    """``vm://name?jms...&broker...``, taken apart. broker, transport: options of the broker and of ``vm:`` itself."""
+    """``vm://name?jms...&broker...`` or ``tcp://host:port?jms...``, taken apart.
+
+    name: of the broker in this process, or the host. broker, transport: options of the broker and of the transport
+    itself. scheme: "vm" or "tcp". port: of the host.
+    """
 
     name: str
     jms: dict[str, str]
     broker: dict[str, str]
     transport: dict[str, str]
+    scheme: str = "vm"
+    port: int = 0
 
 
 # Of these create, waitForStart and persistent (false) mean something in one process.
@@ -280,13 +286,17 @@ _BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"}
 
 
 def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> BrokerURL:
-    """Read a broker URL. Raises ConfigurationError for what is no vm URL, unknown options and missing values.
+    """Read a broker URL. Raises ConfigurationError for another URL than vm or tcp, unknown options, missing values.
 
     As in the real client what follows the ``?`` is decoded twice, by java.net.URI and by URISupport.parseQuery.
     """
-    found = re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\((.*)\))(?:\?([^()]*))?", text)
+    network = re.fullmatch(r"(?:tcp|nio)://(\[[^\]]*\]|[^\[\]:/?#]+)(?::(\d{1,5}))?/?(?:\?([^()#]*))?", text)
+    found = network or re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\((.*)\))(?:\?([^()]*))?", text)
     if found is None:
-        raise ConfigurationError("broker URL", text, "not a vm:// URL", "the broker runs in this process: vm://name")
+        scheme = re.match(r"(failover|ssl|nio\+ssl|discovery|fanout|mock|http|https|ws|wss|amqp|mqtt|stomp):", text)
+        problem = "not a vm:// or tcp:// URL" if scheme is None else f"{scheme[0]} is not supported"
+        hint = "vm://name is a broker in this process, tcp://host:61616 one of the network"
+        raise ConfigurationError("broker URL", text, problem, hint)
     wrong = re.search(r'[\x00-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})', text)
     if wrong is not None:
         problem = f"{wrong[0]!r} at {wrong.start()} cannot stand in a URL"
@@ -308,7 +318,7 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
             groups[group][inner] = value
         else:
             groups[""][name] = value
-    if unknown is UnknownOptions.REFUSE:
+    if unknown is UnknownOptions.REFUSE and network is None:
         for prefix, known in (("broker", _BROKER), ("", _TRANSPORT)):
             for name, value in groups[prefix].items():
                 if name not in known:
@@ -317,7 +327,14 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
                     raise ConfigurationError(option, value, "no such option", did_you_mean(option, names))
     # As the real client walks them, a HashMap made of a HashMap: prefetchPolicy.all may come behind what it replaces.
     jms = {name: groups["jms"][name] for name in set_order(groups["jms"], len(options))}
-    return BrokerURL(found[1] or "localhost", jms, groups["broker"], groups[""])
+    if network is None:
+        return BrokerURL(found[1] or "localhost", jms, groups["broker"], groups[""])
+    port = int(network[2] or 61616)
+    if not 0 < port <= 65535:
+        raise ConfigurationError("broker URL", text, "a port is 1 to 65535")
+    for name, value in groups["broker"].items():
+        raise ConfigurationError(f"broker.{name}", value, "a broker of the network is not made by a URL")
+    return BrokerURL(network[1].strip("[]"), jms, {}, groups[""], "tcp", port)
 
 
 # What ConsumerInfo has setters for: how the text is read. Some change nothing, in the real broker neither.

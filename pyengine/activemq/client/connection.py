@@ -65,13 +65,14 @@ class Connection(Declared):
         redelivery_policies: Mapping[Destination, RedeliveryPolicy],
         unknown_options: UnknownOptions,
         closed: Callable[[], None],
+        place: str = "vm",
     ) -> None:
         self._closed = True
         self.transport = transport
         self.clock = clock
         self.options = options
         self.unknown_options = unknown_options
-        self.connection_id = f"{options.connection_id_prefix}vm-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
+        self.connection_id = f"{options.connection_id_prefix}{place}-{os.getpid()}-{clock.now()}-{next(_NUMBERS)}:1"
         self.redelivery_policies = dict(redelivery_policies)
         self._exception_listener: Callable[[Exception], object] | None = None
         self._started = False

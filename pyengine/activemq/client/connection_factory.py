@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -20,6 +21,8 @@ from pyengine.activemq.options import (
     whole_number,
 )
 from pyengine.activemq.transport.commands import Transport
+from pyengine.activemq.transport.tcp_options import tcp_options
+from pyengine.activemq.transport.tcp_transport import TcpTransport
 from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock
 from pyengine.destinations import Destination, destination_of
@@ -29,13 +32,15 @@ from pyengine.topology.checked import check, check_arguments
 
 @named_arguments
 class ConnectionFactory(Declared):
-    """Makes connections to a broker in this process.
+    """Makes connections to a broker in this process, or to an ActiveMQ broker of the network.
 
-    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``; see ConnectionOptions for the
-    ``jms.*`` names. broker: whom to connect to; None: the running broker of that name, and if there is none, one that
-    lives as long as its connections (``create=false`` forbids it, ``waitForStart=MS`` waits for one first). options:
-    defaults below the URL's. redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's
-    own; several names (``"a,b"``) are one pattern. Raises ConfigurationError for an option that does not exist (see
+    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``, or ``tcp://HOST:61616?jms...``; see
+    ConnectionOptions for the ``jms.*`` names, and docs/activemq-interop.md for ``wireFormat.*`` and the rest of a
+    network. broker: the one to connect to; None: the running broker of that name, and if there is none, one that lives
+    as long as its connections (``create=false`` forbids it, ``waitForStart=MS`` waits for one first). options: defaults
+    below the URL's. redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's own;
+    several names (``"a,b"``) are one pattern. user_name, password: for a broker of the network, in place of
+    ``jms.userName`` and ``jms.password``. Raises ConfigurationError for an option that does not exist (see
     UnknownOptions) or has no such value, InvalidDestinationError for a pattern without a name.
     """
 
@@ -55,6 +60,8 @@ class ConnectionFactory(Declared):
         options: ConnectionOptions | None = None,
         redelivery_policies: Mapping[str | Destination, RedeliveryPolicy] | None = None,
         unknown_options: UnknownOptions = UnknownOptions.REFUSE,
+        user_name: str | None = None,
+        password: str | None = None,
     ) -> None:
         check_arguments("ConnectionFactory", ConnectionFactory.__init__, locals())
         self.url = url
@@ -65,6 +72,11 @@ class ConnectionFactory(Declared):
             destination_of(pattern, "queue"): policy for pattern, policy in (redelivery_policies or {}).items()
         }
         self._wait = whole_number("waitForStart", self._parts.transport.get("waitForStart", "0"))
+        if self._parts.scheme != "vm":
+            tcp_options(self._parts.transport, self._parts.jms, self._options, unknown_options)  # they are refused here
+            if broker is not None:
+                raise ConfigurationError("ConnectionFactory.broker", broker, f"the URL names another one: {url}")
+        self._user_name, self._password = user_name, password
         self._broker = broker
         self._lock = threading.Lock()
         self._own: Broker | None = None
@@ -84,10 +96,12 @@ class ConnectionFactory(Declared):
         """A connection; it delivers nothing before it is started (``with`` starts it).
 
         client_id: needed for durable subscribers. Raises InvalidClientIDError if another connection has it, JMSError if
-        there is no broker.
+        there is no broker, AuthenticationError if the broker does not let the user in.
         """
-        transport, clock = self._reach()
         options = self.options if client_id is None else replace(self.options, client_id=client_id)
+        if self._parts.scheme != "vm":
+            return self._connect(options)
+        transport, clock = self._reach()
         try:
             return Connection(
                 transport,
@@ -99,6 +113,29 @@ class ConnectionFactory(Declared):
             )
         except BaseException:
             self._left()
+            raise
+
+    def _connect(self, options: ConnectionOptions) -> Connection:
+        """A connection over the network: it has a transport of its own."""
+        network = tcp_options(self._parts.transport, self._parts.jms, options, self.unknown_options)
+        network = replace(
+            network,
+            user_name=network.user_name if self._user_name is None else self._user_name,
+            password=network.password if self._password is None else self._password,
+        )
+        transport = TcpTransport(self._parts.name, self._parts.port, network)
+        try:
+            return Connection(
+                transport,
+                transport.clock,
+                options,
+                redelivery_policies=self.redelivery_policies,
+                unknown_options=self.unknown_options,
+                closed=transport.close,
+                place=socket.gethostname(),  # the ids of connections differ between machines
+            )
+        except BaseException:
+            transport.close()
             raise
 
     def _reach(self) -> tuple[Transport, Clock]:

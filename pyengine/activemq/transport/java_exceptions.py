@@ -1,19 +1,22 @@
-"""The Java exceptions that ActiveMQ throws in place of this package's errors."""
+"""The Java exceptions that ActiveMQ throws in place of this package's errors, and the other way round."""
 
 from __future__ import annotations
 
 import re
 
+from pyengine._engine.wire.data_structure import JavaThrowable
 from pyengine.errors import (
     AuthenticationError,
     InvalidClientIDError,
     InvalidDestinationError,
     InvalidSelectorError,
+    JMSError,
     PyengineError,
 )
 
 CONVERT = "convert_string_expressions:"
 SECURITY = "java.lang.SecurityException"
+THROWABLE = "java.lang.Throwable"
 _TOKEN = re.compile(r"[A-Za-z_$][\w$]*|\d[\w.]*|'(?:[^']|'')*'|<>|<=|>=|.", re.DOTALL)
 
 
@@ -41,3 +44,24 @@ def java_error(error: Exception) -> tuple[str, str, str]:
         if isinstance(error, kind):
             return name, text, ""
     return "javax.jms.JMSException", text, ""
+
+
+def error_of(exception: JavaThrowable | None) -> PyengineError:
+    """The error of this package that a broker's exception is: JMSError for a class that has none of its own."""
+    if exception is None:
+        return JMSError("the broker answers with an error that it does not name")
+    name, text = (exception.class_name or "").rpartition(".")[2], exception.message or exception.class_name or ""
+    if name == "InvalidSelectorException":
+        return InvalidSelectorError(text, 0, "the broker refuses it")
+    if name in ("InvalidDestinationException", "DestinationDoesNotExistException"):
+        return InvalidDestinationError(text)
+    if name == "InvalidClientIDException":
+        return InvalidClientIDError(text)
+    if name in ("SecurityException", "JMSSecurityException"):
+        return AuthenticationError(text)
+    return JMSError(text)
+
+
+def cause_of(text: str) -> JavaThrowable | None:
+    """The exception that a poison acknowledgement carries for a cause; None for an empty one."""
+    return JavaThrowable(THROWABLE, text.removeprefix(f"{THROWABLE}: ")) if text else None

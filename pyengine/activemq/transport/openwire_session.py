@@ -22,6 +22,7 @@ from pyengine.activemq.transport.commands import (
     MessagePull,
     Transport,
 )
+from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
 from pyengine.activemq.transport.java_exceptions import java_error
 from pyengine.activemq.transport.openwire_messages import (
     command_of,
@@ -35,8 +36,6 @@ from pyengine.errors import AuthenticationError, InvalidClientIDError, JMSError,
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
-NEVER_DELIVERED = -1  # RemoveInfo.LAST_DELIVERED_UNSET
-NOT_KNOWN = -2  # RemoveInfo.LAST_DELIVERED_UNKNOWN
 KINDS = {int(kind): kind for kind in AckKind}
 BEGIN, PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK, RECOVER, FORGET, END = range(8)  # TransactionInfo
 ADD, REMOVE = 0, 1  # DestinationInfo
@@ -48,36 +47,14 @@ _MESSAGE = TYPES["Message"]
 
 
 class Consumer:
-    """A consumer of the connection.
+    """A consumer of the connection. identity: its id as commands have it."""
 
-    identity: its id as commands have it. sequences: the broker's number of each message that it was given and has not
-    acknowledged, in order, with the message's id.
-    """
-
-    __slots__ = ("identity", "info", "sequences")
+    __slots__ = ("dispatched", "identity", "info")
 
     def __init__(self, identity: DataStructure, info: ConsumerInfo) -> None:
         self.identity = identity
         self.info = info
-        self.sequences: dict[int, str] = {}
-
-    def acknowledged(self, ack: MessageAck) -> None:
-        """Forget what an acknowledgement settles."""
-        if ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED) or ack.transaction_id is not None:
-            return
-        if ack.kind is AckKind.INDIVIDUAL:
-            for sequence, message_id in self.sequences.items():
-                if message_id == ack.last_message_id:
-                    del self.sequences[sequence]
-                    return
-            return
-        settled = []
-        for sequence, message_id in self.sequences.items():
-            settled.append(sequence)
-            if message_id == ack.last_message_id:
-                for each in settled:
-                    del self.sequences[each]
-                return
+        self.dispatched = DispatchedMessages()
 
 
 class OpenWireSession:
@@ -226,7 +203,7 @@ class OpenWireSession:
             return {"lost": True}
         if sequence > NEVER_DELIVERED:
             for consumer in consumers:
-                found = consumer.sequences.get(sequence)
+                found = consumer.dispatched.message_id(sequence)
                 if found is not None:
                     return {"last_delivered": found}
         return {}
@@ -317,7 +294,7 @@ class OpenWireSession:
         consumer = self._consumers.get(ack.consumer_id)
         self._broker.acknowledge(ack)
         if consumer is not None:
-            consumer.acknowledged(ack)
+            consumer.dispatched.acknowledge(ack)
 
     def _pull(self, command: DataStructure) -> None:
         self._check_connected()
@@ -358,7 +335,7 @@ class OpenWireSession:
         if message is None:
             self._write(_DISPATCH(consumer_id=consumer.identity))
             return
-        consumer.sequences[message.broker_sequence] = message.message_id or ""
+        consumer.dispatched.add(message.broker_sequence, message.message_id or "")
         self._write(
             _DISPATCH(
                 consumer_id=consumer.identity,

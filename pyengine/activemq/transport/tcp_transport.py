@@ -1,0 +1,586 @@
+"""A connection to an ActiveMQ broker over TCP, as a client sees it: OpenWire's commands, and the answers to them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+
+from pyengine._engine.activemq.commands.message_ack import MessageAck
+from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
+from pyengine._engine.message.message import Message
+from pyengine._engine.wire.data_structure import DataStructure
+from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
+from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
+from pyengine.activemq.transport import openwire_messages as openwire
+from pyengine.activemq.transport.commands import (
+    ConnectionInfo,
+    ConnectionSink,
+    ConsumerControl,
+    ConsumerInfo,
+    DestinationInfo,
+    MessagePull,
+)
+from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
+from pyengine.activemq.transport.java_exceptions import cause_of, error_of
+from pyengine.activemq.transport.tcp_options import TcpOptions
+from pyengine.clock import Clock, SystemClock, Worker
+from pyengine.destinations import Destination
+from pyengine.errors import IllegalStateError, JMSError, ProtocolError, PyengineError
+from pyengine.visible import logger
+
+LOG = logger("pyengine.activemq")
+READ = 64 * 1024
+BEGIN, COMMIT, ROLLBACK = 0, 2, 4  # TransactionInfo
+TEMPORARY = Destination("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic", "topic")
+_KEEP_ALIVE = TYPES["KeepAliveInfo"]()
+
+
+def _removal(identity: DataStructure, last_delivered: int) -> DataStructure:
+    return TYPES["RemoveInfo"](object_id=identity, last_delivered_sequence_id=last_delivered)
+
+
+class _Answer:
+    """The answer to one command, for the thread that waits for it."""
+
+    __slots__ = ("arrived", "command", "failure")
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self.command: DataStructure | None = None
+        self.failure: str | None = None
+
+
+class TcpTransport:
+    """One connection of one client to a broker at ``host:port``. See commands.Transport for its calls.
+
+    Raises JMSError if the broker cannot be reached. After a failure every call raises JMSError, except those that
+    remove something.
+    """
+
+    def __init__(self, host: str, port: int, options: TcpOptions | None = None) -> None:
+        self._host, self._port = host, port
+        self._options = TcpOptions() if options is None else options
+        self._clock = SystemClock(f"ActiveMQ Connection tcp://{host}:{port} Timer")
+        self._reader = OpenWireReader(max_frame_size=self._options.format.max_frame_size)
+        self._writer = OpenWireWriter()
+        self._writing = threading.Lock()
+        self._state = threading.Lock()
+        self._answers: dict[int, _Answer] = {}
+        self._commands = 0
+        self._failed: str | None = None
+        self._closed = False
+        self._sink: ConnectionSink | None = None
+        self._consumers: dict[str, DispatchedMessages] = {}
+        # Sessions that the broker knows -> their consumers and producers, which number their ids each by themselves.
+        self._sessions: dict[str, set[DataStructure]] = {}
+        self._foreign_ids: dict[str, DataStructure] = {}
+        self._temporary: set[Destination] = set()
+        self._agreed = threading.Event()
+        self._last_read = self._last_write = time.monotonic()
+        self._worker: Worker | None = None
+        self._info: ConnectionInfo | None = None
+        self.wire_format = self._options.format
+        self.broker_name: str | None = None
+        self._socket = self._connect()
+        self._thread = threading.Thread(target=self._read, name=f"ActiveMQ Transport: {self}", daemon=True)
+
+    def __str__(self) -> str:
+        return f"tcp://{self._host}:{self._port}"
+
+    @property
+    def clock(self) -> Clock:
+        """The system's."""
+        return self._clock
+
+    @property
+    def release(self) -> str:
+        """See Transport. The newest: what differs is the broker's."""
+        return "newest"
+
+    # The socket
+
+    def _connect(self) -> socket.socket:
+        timeout = self._options.connection_timeout
+        try:
+            found = socket.create_connection((self._host, self._port), timeout / 1000 if timeout else None)
+        except OSError as error:
+            self._clock.close()
+            raise JMSError(f"Could not connect to broker URL: {self}. Reason: {error}") from error
+        found.settimeout(self._options.so_timeout / 1000 if self._options.so_timeout else None)
+        if self._options.tcp_no_delay:
+            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._options.keep_alive:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return found
+
+    def _read(self) -> None:
+        try:
+            while not self._closed:
+                data = self._socket.recv(READ)
+                if not data:
+                    raise ProtocolError("the broker has closed the connection")
+                self._last_read = time.monotonic()
+                self._reader.feed(data)
+                for command in self._reader:
+                    self._receive(command)
+        except (OSError, PyengineError) as error:
+            self._fail(str(error))
+        except Exception as error:
+            LOG.exception("%s: what the broker sent could not be handled", self)
+            self._fail(str(error))
+
+    def _write(self, command: DataStructure) -> None:
+        """Send one command."""
+        with self._writing:
+            self._check()
+            try:
+                self._socket.sendall(self._writer.write(command))
+            except OSError as error:
+                failure = str(error)
+            else:
+                self._last_write = time.monotonic()
+                return
+        self._fail(failure)
+        raise JMSError(f"the connection failed: {failure}")
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise JMSError(f"the connection failed: {self._failed}")
+        if self._closed:
+            raise IllegalStateError("The connection is closed")
+
+    def _fail(self, reason: str) -> None:
+        with self._state:
+            if self._failed is not None or self._closed:
+                return
+            self._failed = reason
+            waiting, self._answers = list(self._answers.values()), {}
+        self._agreed.set()
+        for answer in waiting:
+            answer.failure = reason
+            answer.arrived.set()
+        with suppress(OSError):
+            self._socket.close()
+        if self._sink is not None:
+            self._sink.failed(reason)
+
+    def close(self) -> None:
+        """End the connection without a word. Closing twice is harmless."""
+        with self._state:
+            self._closed = True
+            waiting, self._answers = list(self._answers.values()), {}
+        for answer in waiting:
+            answer.failure = "it is closed"
+            answer.arrived.set()
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+        if self._worker is not None:
+            self._worker.close()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(5)
+        self._clock.close()
+
+    # Commands out
+
+    def _send(self, command: DataStructure) -> None:
+        """Without waiting for an answer."""
+        with self._state:
+            self._commands += 1
+            number = self._commands
+        self._write(command.replace(command_id=number))
+
+    def _request(self, command: DataStructure, timeout: int | None = None) -> DataStructure:
+        """Wait for the answer. Raises what the broker answers with, JMSError if none comes within ``timeout`` ms."""
+        answer = _Answer()
+        with self._state:
+            self._commands += 1
+            number = self._commands
+            self._answers[number] = answer
+        try:
+            self._write(command.replace(command_id=number, response_required=True))
+        except BaseException:
+            self._answers.pop(number, None)
+            raise
+        patience = self._options.request_timeout if timeout is None else timeout
+        if not answer.arrived.wait(patience / 1000 if patience else None):
+            self._answers.pop(number, None)
+            raise JMSError(f"{command.kind.name}: the broker did not answer within {patience} ms")
+        if answer.failure is not None or answer.command is None:
+            raise JMSError(f"the connection failed: {answer.failure}")
+        if answer.command.kind.name == "ExceptionResponse":
+            raise error_of(answer.command.exception)
+        return answer.command
+
+    # Commands in
+
+    def _receive(self, command: DataStructure) -> None:
+        name = command.kind.name
+        if name == "MessageDispatch":
+            self._dispatch(command)
+        elif name.endswith("Response"):
+            answer = self._answers.pop(command.correlation_id, None)
+            if answer is not None:
+                answer.command = command
+                answer.arrived.set()
+        elif name == "WireFormatInfo":
+            self._negotiate(command)
+        elif name == "BrokerInfo":
+            self.broker_name = command.broker_name
+        elif name == "KeepAliveInfo":
+            if command.response_required:
+                self._write(_KEEP_ALIVE)
+        elif name == "ConsumerControl":
+            if command.close and self._sink is not None and command.consumer_id is not None:
+                self._sink.control(ConsumerControl(openwire.id_text(command.consumer_id)))
+        elif name == "ConnectionError":
+            LOG.error("%s: the broker reports: %s", self, error_of(command.exception))
+        elif command is not NO_COMMAND and name not in ("ConnectionControl", "ProducerAck", "ControlCommand"):
+            LOG.warning("%s: the broker sent a %s, which is not for a client", self, name)
+
+    def _negotiate(self, command: DataStructure) -> None:
+        self.wire_format = agreed = self._options.format.agree(command)
+        self._reader.use(max_frame_size=self._options.format.max_frame_size, **agreed.settings())
+        with self._writing:
+            self._writer.use(**agreed.settings())
+        self._agreed.set()
+
+    def _dispatch(self, command: DataStructure) -> None:
+        if command.consumer_id is None:
+            return
+        consumer = openwire.id_text(command.consumer_id)
+        dispatched = self._consumers.get(consumer)
+        if dispatched is None:
+            return
+        content = command.message
+        if self._info is not None and consumer == f"{self._info.connection_id}:-1:1":
+            self._advised(content)
+            return
+        if content is None:
+            self._hand_over(MessageDispatch(consumer, None, None))
+            return
+        message = openwire.message_of(content)
+        if content.destination is not None:
+            message.destination = str(openwire.destination_of(content.destination))
+        identity = content.message_id
+        if identity.text_view is not None:
+            self._foreign_ids[openwire.id_text(identity)] = identity
+        message.redelivery_counter = command.redelivery_counter
+        message.broker_in_time, message.broker_out_time = content.broker_in_time, content.broker_out_time
+        dispatched.add(identity.broker_sequence_id, message.message_id or "")
+        where = openwire.destination_of(content.destination if command.destination is None else command.destination)
+        self._hand_over(MessageDispatch(consumer, where, message, command.redelivery_counter))
+
+    def _hand_over(self, dispatch: MessageDispatch) -> None:
+        sink = self._sink
+        if sink is None:
+            return
+
+        def deliver() -> None:
+            answer = sink.dispatch(dispatch)
+            if answer is not None:
+                self.acknowledge(answer.ack, answer.failed)
+
+        if not self._options.dispatch_on_worker:
+            deliver()
+            return
+        if self._worker is None:
+            self._worker = self._clock.worker(f"ActiveMQ Connection Dispatcher: {self}")
+        self._worker.submit(deliver)
+
+    def _advised(self, content: DataStructure | None) -> None:
+        command = None if content is None else openwire.reported(content.data_structure)
+        if isinstance(command, DestinationInfo) and command.destination.is_temporary:
+            if command.removed:
+                self._temporary.discard(command.destination)
+            else:
+                self._temporary.add(command.destination)
+
+    # Silence
+
+    def _monitor(self) -> None:
+        silence = self.wire_format.max_inactivity_duration
+        if silence > 0 and self._options.use_inactivity_monitor:
+            first = self.wire_format.max_inactivity_duration_initial_delay
+            self._clock.call_at(self._clock.now() + max(1, silence // 3), lambda: self._keep_alive(silence / 3000))
+            self._clock.call_at(self._clock.now() + first + silence, lambda: self._look_for_silence(silence / 1000))
+
+    def _keep_alive(self, interval: float) -> None:
+        if self._closed or self._failed is not None:
+            return
+        if time.monotonic() - self._last_write >= interval * 0.9:
+            with suppress(PyengineError):
+                self._write(_KEEP_ALIVE)
+        with suppress(IllegalStateError):
+            self._clock.call_at(self._clock.now() + max(1, int(interval * 1000)), lambda: self._keep_alive(interval))
+
+    def _look_for_silence(self, interval: float) -> None:
+        if self._closed or self._failed is not None:
+            return
+        if time.monotonic() - self._last_read >= interval:
+            self._fail(f"Channel was inactive for too (>{interval * 1000:.0f}) long: {self}")
+            return
+        with suppress(IllegalStateError):
+            self._clock.call_at(
+                self._clock.now() + max(1, int(interval * 1000)), lambda: self._look_for_silence(interval)
+            )
+
+    # Connection
+
+    def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
+        """See Transport."""
+        own = self._options.client_id_prefix + info.connection_id.rpartition(":")[0].removeprefix("ID:")
+        self._info = info = replace(info, client_id=info.client_id or own)
+        self._sink = sink
+        try:
+            self._write(replace(self._options.format, host=self._host).command())
+            self._thread.start()
+            patience = self._options.connection_timeout
+            if not self._agreed.wait(patience / 1000 if patience else None):
+                raise JMSError(f"Wire format negotiation timeout: peer did not send his wire format: {self}")
+            self._check()
+            self._monitor()
+            self._request(
+                TYPES["ConnectionInfo"](
+                    connection_id=openwire.connection_id(info.connection_id),
+                    client_id=info.client_id,
+                    user_name=self._options.user_name,
+                    password=self._options.password,
+                    manageable=True,
+                    client_master=True,
+                ),
+                self._options.connect_response_timeout,
+            )
+            if self._options.watch_advisories:
+                watching = f"{info.connection_id}:-1:1"
+                self._consumers[watching] = DispatchedMessages()
+                self._request(
+                    TYPES["ConsumerInfo"](
+                        consumer_id=openwire.consumer_id(watching),
+                        destination=openwire.destination_structure(TEMPORARY),
+                        prefetch_size=1000,
+                        no_local=True,
+                        dispatch_async=True,
+                    )
+                )
+        except BaseException:
+            self._sink = None
+            self.close()
+            raise
+
+    def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """See Transport. Closes the socket."""
+        if not lost and not self._closed and self._failed is None:
+            with suppress(PyengineError):
+                number = self._number(last_delivered, self._consumers)
+                leaving = openwire.connection_id(connection_id)
+                self._request(_removal(leaving, number), self._options.close_timeout)
+                self._send(TYPES["ShutdownInfo"]())
+        self.close()
+
+    def _number(self, last_delivered: str | None, consumers: Iterable[str]) -> int:
+        if last_delivered is not None:
+            for consumer in consumers:
+                number = self._consumers[consumer].number(last_delivered)
+                if number is not None:
+                    return number
+        return NEVER_DELIVERED
+
+    def _leave(self, command: DataStructure) -> None:
+        """Tell the broker that something is there no more; a broker that has gone knows."""
+        if not self._closed and self._failed is None:
+            self._send(command)
+
+    # Consumers, producers, destinations
+
+    def _join(self, member: str, identity: DataStructure) -> None:
+        """A consumer or a producer comes: the broker must know its session."""
+        session = member.rpartition(":")[0]
+        members = self._sessions.setdefault(session, set())
+        if not members:
+            self._send(TYPES["SessionInfo"](session_id=openwire.session_id(session)))
+        members.add(identity)
+
+    def _part(self, member: str, identity: DataStructure, last_delivered: int | None = NOT_KNOWN) -> None:
+        """One leaves; with the last one the session does, until another one comes. None: the broker refused it."""
+        session = member.rpartition(":")[0]
+        members = self._sessions.get(session)
+        if members is None or identity not in members:
+            return
+        members.discard(identity)
+        if last_delivered is not None:
+            self._leave(_removal(identity, last_delivered))
+        if not members:
+            del self._sessions[session]
+            self._leave(_removal(openwire.session_id(session), NOT_KNOWN))
+
+    def add_consumer(self, info: ConsumerInfo) -> int:
+        """See Transport."""
+        command = openwire.structure_of(info)
+        assert command is not None
+        self._consumers[info.consumer_id] = DispatchedMessages()
+        try:
+            self._join(info.consumer_id, command.consumer_id)
+            self._request(command)
+        except BaseException:
+            del self._consumers[info.consumer_id]
+            self._part(info.consumer_id, command.consumer_id, None)
+            raise
+        return info.prefetch_size
+
+    def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
+        """See Transport."""
+        if consumer_id in self._consumers:
+            number = NOT_KNOWN if lost else self._number(last_delivered, [consumer_id, *self._consumers])
+            del self._consumers[consumer_id]
+            self._part(consumer_id, openwire.consumer_id(consumer_id), number)
+
+    def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
+        """See Transport."""
+        leaving = [each for each in consumer_ids if each in self._consumers]
+        number = self._number(last_delivered, leaving)
+        for each in leaving:
+            del self._consumers[each]
+        for session in dict.fromkeys(each.rpartition(":")[0] for each in leaving):
+            del self._sessions[session]  # its producers leave with it
+            self._leave(_removal(openwire.session_id(session), number))
+
+    def remove_subscription(self, client_id: str, name: str) -> None:
+        """See Transport."""
+        assert self._info is not None
+        self._request(
+            TYPES["RemoveSubscriptionInfo"](
+                connection_id=openwire.connection_id(self._info.connection_id),
+                client_id=self._info.client_id,
+                subscription_name=name,
+            )
+        )
+
+    def _destination_info(self, connection: str, destination: Destination, operation: int) -> DataStructure:
+        return TYPES["DestinationInfo"](
+            connection_id=openwire.connection_id(connection),
+            destination=openwire.destination_structure(destination),
+            operation_type=operation,
+        )
+
+    def add_destination(self, connection_id: str, destination: Destination) -> None:
+        """See Transport."""
+        self._request(self._destination_info(connection_id, destination, 0))
+        if destination.is_temporary:
+            self._temporary.add(destination)
+
+    def has_destination(self, destination: Destination) -> bool:
+        """See Transport. Of a temporary one that another connection made it is known from the broker's advisories."""
+        return not destination.is_temporary or not self._options.watch_advisories or destination in self._temporary
+
+    def remove_destination(self, connection_id: str, destination: Destination) -> None:
+        """See Transport."""
+        self._request(self._destination_info(connection_id, destination, 1))
+        self._temporary.discard(destination)
+
+    def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
+        """See Transport."""
+        where = None if destination is None else openwire.destination_structure(destination)
+        identity = openwire.producer_id(producer_id)
+        self._join(producer_id, identity)
+        try:
+            self._request(TYPES["ProducerInfo"](producer_id=identity, destination=where))
+        except BaseException:
+            self._part(producer_id, identity, None)
+            raise
+
+    def remove_producer(self, producer_id: str) -> None:
+        """See Transport."""
+        self._part(producer_id, openwire.producer_id(producer_id))
+
+    # Messages
+
+    def send(
+        self,
+        connection_id: str,
+        destination: Destination,
+        message: Message,
+        transaction_id: str | None = None,
+        now: int | None = None,
+    ) -> None:
+        """See Transport. As in the real client only a persistent message outside a transaction waits for the broker's
+        answer, by default (ActiveMQSession.send)."""
+        options = self._options
+        transaction = None if transaction_id is None else openwire.transaction_id(transaction_id)
+        command = openwire.command_of(message, destination, transaction_id=transaction)
+        quick = not message.persistent or options.use_async_send or transaction is not None
+        if quick and not options.always_sync_send and not options.send_timeout:
+            self._send(command)
+        else:
+            self._request(command, options.send_timeout or None)
+
+    def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
+        """See Transport. One after the other: OpenWire has no command for several."""
+        for message in messages:
+            self.send(connection_id, destination, message)
+
+    def _message_id(self, text: str) -> DataStructure:
+        return self._foreign_ids.get(text) or openwire.message_id(text)
+
+    def acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None = None) -> None:
+        """See Transport. Only one outside a transaction without ``failed`` waits for the broker's answer."""
+        dispatched = self._consumers.get(ack.consumer_id)
+        if dispatched is None:
+            return
+        command = TYPES["MessageAck"](
+            destination=openwire.destination_structure(ack.destination),
+            transaction_id=None if ack.transaction_id is None else openwire.transaction_id(ack.transaction_id),
+            consumer_id=openwire.consumer_id(ack.consumer_id),
+            ack_type=int(ack.kind),
+            first_message_id=None if ack.first_message_id is None else self._message_id(ack.first_message_id),
+            last_message_id=self._message_id(ack.last_message_id),
+            message_count=ack.message_count,
+            poison_cause=cause_of(ack.poison_cause),
+        )
+        dispatched.acknowledge(ack)
+        try:
+            if failed is None and ack.transaction_id is None:
+                self._request(command)
+            else:
+                self._send(command)
+        except PyengineError as error:
+            if failed is None:
+                raise
+            if self._failed is None and not self._closed:
+                failed(error)
+
+    def pull(self, pull: MessagePull) -> None:
+        """See Transport."""
+        self._send(
+            TYPES["MessagePull"](
+                consumer_id=openwire.consumer_id(pull.consumer_id),
+                destination=openwire.destination_structure(pull.destination),
+                timeout=pull.timeout,
+            )
+        )
+
+    # Transactions
+
+    def _transaction_info(self, transaction: str, kind: int) -> DataStructure:
+        assert self._info is not None
+        return TYPES["TransactionInfo"](
+            connection_id=openwire.connection_id(self._info.connection_id),
+            transaction_id=openwire.transaction_id(transaction),
+            type=kind,
+        )
+
+    def begin(self, connection_id: str, transaction_id: str) -> None:
+        """See Transport."""
+        self._send(self._transaction_info(transaction_id, BEGIN))
+
+    def commit(self, transaction_id: str) -> None:
+        """See Transport."""
+        self._request(self._transaction_info(transaction_id, COMMIT))
+
+    def rollback(self, transaction_id: str) -> None:
+        """See Transport."""
+        self._request(self._transaction_info(transaction_id, ROLLBACK))
