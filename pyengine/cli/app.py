@@ -405,7 +405,8 @@ def serve_activemq(
     listen: Annotated[
         list[str] | None,
         typer.Option(
-            help="An address in place of the file's transportConnectors, stomp://127.0.0.1:0 for any free port; may be "
+            help="An address in place of the file's transportConnectors, tcp://127.0.0.1:61616 for OpenWire, "
+            "stomp://127.0.0.1:0 for any free port; may be "
             "repeated [default: stomp://127.0.0.1:61613]."
         ),
     ] = None,

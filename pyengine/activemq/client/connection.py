@@ -278,6 +278,11 @@ class Connection(Declared):
         if self.connection_id not in destination.name:
             raise InvalidDestinationError("Cannot use a Temporary destination from another Connection")
 
+    def check_unused(self, destination: Destination) -> None:
+        """Raise JMSError for a temporary destination that one of its consumers has (deleteTempDestination)."""
+        if any(consumer.destination == destination for session in self.sessions for consumer in session.consumers):
+            raise JMSError("A consumer is consuming from the temporary destination")
+
     def redelivery_policy_of(self, destination: Destination) -> RedeliveryPolicy:
         """The policy of the most specific pattern in ``redelivery_policies``, else the connection's."""
         pattern = most_specific(self.redelivery_policies, destination)

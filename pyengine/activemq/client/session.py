@@ -69,6 +69,9 @@ class SessionConnection(Protocol):
     def check_temporary(self, destination: Destination) -> None:
         """Raise InvalidDestinationError for another connection's temporary destination."""
 
+    def check_unused(self, destination: Destination) -> None:
+        """Raise JMSError for a temporary destination that one of the connection's consumers has."""
+
     def route(self, consumer_id: str, session: SessionExecutor | None) -> None:
         """Messages for a consumer go to this session; None: to nobody any more."""
 
@@ -150,6 +153,7 @@ class Session(Declared, SessionExecutor):
         """End a temporary destination before its connection ends. Raises JMSError while it has consumers,
         IllegalStateError once the connection is closed, which has ended it."""
         self.connection.check_temporary(destination)
+        self.connection.check_unused(destination)
         self.transport.remove_destination(self.connection.connection_id, destination)
 
     # Consumers and producers

@@ -11,7 +11,7 @@ from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
 from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
 from pyengine.activemq.transport.client_connection import ClientConnection
 from pyengine.activemq.transport.commands import ConsumerControl
-from pyengine.activemq.transport.openwire_format import WireFormat
+from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE, WireFormat
 from pyengine.activemq.transport.openwire_session import OpenWireSession
 from pyengine.errors import ProtocolError
 from pyengine.visible import logger
@@ -44,7 +44,7 @@ class OpenWireConnection(ClientConnection):
             max_inactivity_duration_initial_delay=uri.max_inactivity_duration_initial_delay,
         )
         self._agreed = False
-        self._reader = OpenWireReader(max_frame_size=uri.max_frame_size)
+        self._reader = OpenWireReader(max_frame_size=HANDSHAKE_SIZE)
         self._writer = OpenWireWriter()
         self.session = OpenWireSession(
             broker,

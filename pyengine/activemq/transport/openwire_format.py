@@ -13,6 +13,7 @@ from pyengine.errors import ProtocolError
 MAGIC = b"ActiveMQ"
 PROVIDER_NAME, PROVIDER_VERSION = "ActiveMQ", "5.18.6"
 NO_LIMIT = (1 << 63) - 1
+HANDSHAKE_SIZE = 64 * 1024  # bytes of a frame before both ends have agreed
 _WIRE_FORMAT_INFO = TYPES["WireFormatInfo"]
 
 

@@ -13,7 +13,7 @@ from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.data_structure import DataStructure
-from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
+from pyengine._engine.wire.openwire import MAX_FRAME_SIZE, OpenWireReader, OpenWireWriter
 from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
 from pyengine.activemq.transport import openwire_messages as openwire
 from pyengine.activemq.transport.commands import (
@@ -26,6 +26,7 @@ from pyengine.activemq.transport.commands import (
 )
 from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
 from pyengine.activemq.transport.java_exceptions import cause_of, error_of
+from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE
 from pyengine.activemq.transport.tcp_options import TcpOptions
 from pyengine.clock import Clock, SystemClock, Worker
 from pyengine.destinations import Destination
@@ -65,7 +66,7 @@ class TcpTransport:
         self._host, self._port = host, port
         self._options = TcpOptions() if options is None else options
         self._clock = SystemClock(f"ActiveMQ Connection tcp://{host}:{port} Timer")
-        self._reader = OpenWireReader(max_frame_size=self._options.format.max_frame_size)
+        self._reader = OpenWireReader(max_frame_size=HANDSHAKE_SIZE)
         self._writer = OpenWireWriter()
         self._writing = threading.Lock()
         self._state = threading.Lock()
@@ -244,7 +245,7 @@ class TcpTransport:
 
     def _negotiate(self, command: DataStructure) -> None:
         self.wire_format = agreed = self._options.format.agree(command)
-        self._reader.use(max_frame_size=self._options.format.max_frame_size, **agreed.settings())
+        self._reader.use(max_frame_size=min(agreed.max_frame_size, MAX_FRAME_SIZE), **agreed.settings())
         with self._writing:
             self._writer.use(**agreed.settings())
         self._agreed.set()
