@@ -72,25 +72,25 @@ cdef class Beans:
         return list(self.classes)
 
     cdef Type parse(self, str text):
-        cdef Type made = Type.__new__(Type)
+        cdef Type parsed = Type.__new__(Type)
         if text in _SCALARS:
-            made.kind, made.nullable = _SCALARS[text]
-            return made
-        made.nullable = True
+            parsed.kind, parsed.nullable = _SCALARS[text]
+            return parsed
+        parsed.nullable = True
         if text in self.enums:
-            made.kind, made.constants = Kind.ENUM, self.enums[text]
-            return made
+            parsed.kind, parsed.constants = Kind.ENUM, self.enums[text]
+            return parsed
         if text in self.classes:
-            made.kind, made.bean = Kind.BEAN, self.classes[text]
-            return made
+            parsed.kind, parsed.bean = Kind.BEAN, self.classes[text]
+            return parsed
         outer, _, inner = text.partition("<")
         inner = inner[: len(inner) - 1]
-        made.kind = _GENERICS[outer]
-        if made.kind == Kind.MAP:
+        parsed.kind = _GENERICS[outer]
+        if parsed.kind == Kind.MAP:
             key, _, inner = inner.partition(",")
-            made.key = self.parse(key)
-        made.item = self.parse(inner)
-        return made
+            parsed.key = self.parse(key)
+        parsed.item = self.parse(inner)
+        return parsed
 
     cpdef bytes write(self, str name, dict value):
         """The bytes of an object (RemotingSerializable.encode); a property that is absent has its default, None is left
@@ -131,9 +131,9 @@ cdef object document(str text, str name):
 
 
 cdef Type bean_type(Bean bean):
-    cdef Type made = Type.__new__(Type)
-    made.kind, made.nullable, made.bean = Kind.BEAN, True, bean
-    return made
+    cdef Type type = Type.__new__(Type)
+    type.kind, type.nullable, type.bean = Kind.BEAN, True, bean
+    return type
 
 
 def paragraphs(str text):
@@ -170,7 +170,7 @@ cdef class Bean:
         return {each.name: default_value(each) for each in self.properties if each.read}
 
     cdef dict read_object(self, dict found, str where):
-        cdef dict made = self.fresh()
+        cdef dict properties = self.fresh()
         cdef Property property
         for name, value in found.items():
             property = self.by_name.get(name)
@@ -188,8 +188,8 @@ cdef class Bean:
                     continue
             value = read_value(property.type, value, f"{where}.{property.name}")
             if value is not None or property.type.nullable:
-                made[property.name] = value
-        return made
+                properties[property.name] = value
+        return properties
 
 
 cdef object read_value(Type type, value, str where):
@@ -275,10 +275,10 @@ cdef object read_key(Type type, name, str where):
 
 cdef list distinct(list items):
     """A set's elements, in the order of their coming."""
-    cdef dict seen = {}
+    cdef dict by_value = {}
     for each in items:
-        seen.setdefault(repr(each), each)
-    return list(seen.values())
+        by_value.setdefault(repr(each), each)
+    return list(by_value.values())
 
 
 cdef int write_object(list parts, Bean bean, dict value) except -1:

@@ -113,9 +113,9 @@ def dispatch_stream(
         same = declared.get(name) in (None, "string") or arrow_type(declared[name]) == arrow.field(name).type
         if not same or not kind.startswith(("string", "large_string", "int", "bool")):
             raise UnsupportedColumnError(name, kind, "cast a column that names the queue to string first")
-    made = message_schema(arrow, source, "the DataFrame")
-    names = columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
-    columns = made.empty_table().select([name for name in made.names if name in names]).schema
+    messages = message_schema(arrow, source, "the DataFrame")
+    names = columns_read(topology, list(dict.fromkeys((*messages.names, *offered))))
+    columns = messages.empty_table().select([name for name in messages.names if name in names]).schema
     columns = columns.set(columns.get_field_index(ROW), numbers_schema(pa.schema([("row", pa.int64())]), row_names)
                           .field(0).with_name(ROW))  # fmt: skip
     assert DESTINATION in columns.names
@@ -310,10 +310,10 @@ class _Shards:
         folder, carry, generations = StateFolder(self.state), _carry(self.progress), self.progress.generations
         for shard in shards:
             carry.load(shard, folder.read_shard(shard, generations[shard]))
-        told = self._through(carry, rows)
+        deliveries = self._through(carry, rows)
         path = Path(self.writing) / f"part-{shards[0]:05d}.parquet"
-        texts = [field.name for field in told.schema if pa.types.is_dictionary(field.type)]
-        write = partial(pq.write_table, told, use_dictionary=texts, store_schema=False)
+        texts = [field.name for field in deliveries.schema if pa.types.is_dictionary(field.type)]
+        write = partial(pq.write_table, deliveries, use_dictionary=texts, store_schema=False)
         with ThreadPoolExecutor() as disk:  # one shard's bytes are made while others' come to the disk
             kept = [
                 disk.submit(replace_file, path, write),
@@ -350,30 +350,30 @@ class _Shards:
         numbers = rows.column(ROW).to_numpy()
         shards = rows.column(_SHARD).to_numpy()
         # By their places: a number that a row has in common with a rejected one must not take its shard away.
-        made, rejects = to_messages(rows.drop_columns(bare), np.arange(len(numbers)), source)
+        messages, rejects = to_messages(rows.drop_columns(bare), np.arange(len(numbers)), source)
         wrong: list[tuple[int | None, str]] = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects]
         wrong += timeless
-        kept = made.column(ROW).to_numpy()
+        kept = messages.column(ROW).to_numpy()
         numbers, shards = numbers[kept], shards[kept]
         shown = pa.array(numbers) if ranks is None else ranks.given(numbers)
-        made = made.set_column(made.column_names.index(ROW), ROW, shown)
-        made = encoded(made.select(carry.columns.names).combine_chunks())
-        moments = np.zeros(made.num_rows, np.int64)
-        if source.order == "timestamp" and "JMSTimestamp" in made.column_names:
-            moments = made.column("JMSTimestamp").to_numpy()
+        messages = messages.set_column(messages.column_names.index(ROW), ROW, shown)
+        messages = encoded(messages.select(carry.columns.names).combine_chunks())
+        moments = np.zeros(messages.num_rows, np.int64)
+        if source.order == "timestamp" and "JMSTimestamp" in messages.column_names:
+            moments = messages.column("JMSTimestamp").to_numpy()
         later = (moments[1:] > moments[:-1]) | (moments[1:] == moments[:-1]) & (numbers[1:] > numbers[:-1])
         if not later.all():
             order = np.lexsort((numbers, moments)) if moments.any() else np.argsort(numbers, kind="stable")
-            made, shards = made.take(pa.array(order)).combine_chunks(), shards[order]
+            messages, shards = messages.take(pa.array(order)).combine_chunks(), shards[order]
             moments, numbers = moments[order], numbers[order]
-        alone = _alone(moments, numbers, made.column(DESTINATION))
+        alone = _alone(moments, numbers, messages.column(DESTINATION))
         if alone is not None:
             again = sorted(set(numbers[~alone].tolist()))
             parts = [pa.array(again, pa.int64())] if ranks is None else ranks.given(again).flatten()
             names = ["row"] if ranks is None else ranks.names
             problems = dict(zip(again, repeated_problems(parts, names), strict=True))
             wrong += [(number, problems[number]) for number in numbers[~alone].tolist()]
-            made = made.filter(pa.array(alone)).combine_chunks()
+            messages = messages.filter(pa.array(alone)).combine_chunks()
             moments, numbers, shards = moments[alone], numbers[alone], shards[alone]
         if _EVENT in bare:  # every shard sees an event, one tells
             first = pc.equal(unnumbered.column(_SHARD), 0)
@@ -384,19 +384,19 @@ class _Shards:
             at = moment if source.order == "timestamp" else 0
             stop = int(np.searchsorted(moments, at, side="left"))
             stop += int(np.searchsorted(numbers[stop : np.searchsorted(moments, at, side="right")], number))
-            _feed(carry, made, shards, start, stop)
+            _feed(carry, messages, shards, start, stop)
             start = stop
             verb, _, name = text.strip().partition(" ")
             problem = carry.event(verb, name.strip(), moment)
             if problem and 0 in carry.shards:  # every shard sees it, one tells
                 wrong.append((number, problem))
-        _feed(carry, made, shards, start, made.num_rows)
-        told = carry.take(codes=True)
+        _feed(carry, messages, shards, start, messages.num_rows)
+        deliveries = carry.take(codes=True)
         if wrong:
             whose = [number for number, _ in wrong]
             lost = {
                 "row": pa.array(whose, pa.int64()) if ranks is None else ranks.given(whose),
-                "blocked_by": pa.array([problem for _, problem in wrong], told.schema.field("blocked_by").type),
+                "blocked_by": pa.array([problem for _, problem in wrong], deliveries.schema.field("blocked_by").type),
             }
             columns = [
                 lost[field.name]
@@ -404,10 +404,10 @@ class _Shards:
                 else pa.array(["rejected"] * len(wrong), field.type)
                 if field.name == "reason"
                 else pa.nulls(len(wrong), field.type)
-                for field in told.schema
+                for field in deliveries.schema
             ]
-            told = pa.concat_tables([told, pa.Table.from_arrays(columns, schema=told.schema)])
-        return told
+            deliveries = pa.concat_tables([deliveries, pa.Table.from_arrays(columns, schema=deliveries.schema)])
+        return deliveries
 
 
 class _Ranks:
@@ -460,8 +460,8 @@ def _alone(moments: Any, numbers: Any, queues: Any) -> Any:
     return None if alone.all() else alone
 
 
-def _feed(carry: Any, made: Any, shards: Any, start: int, stop: int) -> None:
-    for batch in made.slice(start, stop - start).combine_chunks().to_batches():
+def _feed(carry: Any, messages: Any, shards: Any, start: int, stop: int) -> None:
+    for batch in messages.slice(start, stop - start).combine_chunks().to_batches():
         carry.feed(batch, shards[start:stop])
 
 
@@ -478,11 +478,11 @@ def _events(rows: Any, source: Source) -> tuple[list[tuple[int, int, str]], list
     if source.timestamp is not None and len(numbers):
         types = tuple(item for item in source.types if item[0] in source.timestamp.columns)
         only = Source("event", path="event", timestamp=source.timestamp, order=source.order, properties=(), types=types)
-        made, rejects = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
+        timed, rejects = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
         first = rows.column(_SHARD).to_numpy() == 0
         wrong = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects if first[reject.row]]
-        kept = made.column(ROW)
-        moments, numbers, rows = made.column("JMSTimestamp").to_numpy(), numbers[kept.to_numpy()], rows.take(kept)
+        kept = timed.column(ROW)
+        moments, numbers, rows = timed.column("JMSTimestamp").to_numpy(), numbers[kept.to_numpy()], rows.take(kept)
     texts = rows.column(_EVENT).to_pylist()
     # A moment puts them in order only where it does so with the rows.
     by_moment = source.order == "timestamp"

@@ -47,7 +47,7 @@ OVER = say("It is over: the log goes on without it. A restart of the other side 
 
 def unreachable(evidence: Evidence) -> Iterator[Finding]:
     """name_server_unreachable / broker_unreachable: by its log, a client does not get a connection."""
-    series = by_time(_of(evidence, "unreached", "reached"), lambda it: it.label)
+    series = by_time(_of(evidence, "unreached", "reached"), lambda event: event.label)
     broken: dict[Hashable, list[ClientEvent]] = {
         address: events for address, events in series.items() if any(map(_unreached, events))
     }
@@ -77,7 +77,7 @@ def unreachable(evidence: Evidence) -> Iterator[Finding]:
 
 def unreachable_nodes(evidence: Evidence) -> Iterator[Finding]:
     """broker_unreachable: by its log, a client of Kafka does not get a connection."""
-    series = by_time(_of(evidence, "node_unreached"), lambda it: it.label)
+    series = by_time(_of(evidence, "node_unreached"), lambda event: event.label)
     if series:
         yield Finding(
             "broker_unreachable",
@@ -93,7 +93,7 @@ def unanswered(evidence: Evidence) -> Iterator[Finding]:
     events = _of(evidence, "unanswered")
     if not events or (any(map(_unreached, evidence.events)) and not any(each.label for each in events)):
         return  # who waits for a connection sends in vain
-    series = by_time(events, lambda it: it.label)
+    series = by_time(events, lambda event: event.label)
     if len(series) > 1:
         series.pop("", None)
     yield Finding(
@@ -114,7 +114,7 @@ def unanswered(evidence: Evidence) -> Iterator[Finding]:
 
 def no_route(evidence: Evidence) -> Iterator[Finding]:
     """no_route: a producer's topic is not known to the name server that it asks."""
-    for topic, events in by_time(_of(evidence, "no_route"), lambda it: it.topic).items():
+    for topic, events in by_time(_of(evidence, "no_route"), lambda event: event.topic).items():
         yield Finding(
             "no_route",
             Severity.ERROR,
@@ -133,7 +133,7 @@ def closed_often(evidence: Evidence) -> Iterator[Finding]:
     """connections_close: connections to one address are closed again and again, though they were not idle."""
     idle = {each.label for each in _of(evidence, "idle")}
     failing = {each.label for each in _of(evidence, "unreached", "unanswered")}
-    for address, events in by_time(_of(evidence, "closed"), lambda it: it.label).items():
+    for address, events in by_time(_of(evidence, "closed"), lambda event: event.label).items():
         moments = {each.time for each in events}
         if address and address not in idle | failing and len(moments) >= CLOSED_OFTEN:
             yield Finding(
@@ -201,9 +201,9 @@ def _line(address: str, events: Sequence[ClientEvent]) -> Said:
     kinds = Counter(each.kind for each in events)
     kinds.pop("reached", None)
     kind = kinds.most_common(1)[0][0]
-    its = [each for each in events if each.kind == kind]
-    last = its[-1]
-    lasted = seconds(its[0], last)
+    same_kind = [each for each in events if each.kind == kind]
+    last = same_kind[-1]
+    lasted = seconds(same_kind[0], last)
     words = {
         "unreached": say("not reached"),
         "node_unreached": say("not reached"),
@@ -211,9 +211,9 @@ def _line(address: str, events: Sequence[ClientEvent]) -> Said:
         "no_route": say("not known"),
         "closed": say("connection closed"),
     }[kind]
-    said = say("{count:time|times}", count=len(its))
+    said = say("{count:time|times}", count=len(same_kind))
     if lasted:
-        said = say("{count:time|times} in {span}", count=len(its), span=span(lasted))
+        said = say("{count:time|times} in {span}", count=len(same_kind), span=span(lasted))
     return say(
         "{address}: {what}, {often}, last ({file}:{line}): {words}",
         address=address or say("(no address)"),

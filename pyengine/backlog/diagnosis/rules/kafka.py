@@ -85,8 +85,8 @@ class Partition(Progress):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What was told of a group as a whole, the oldest first."""
+class GroupStates:
+    """The states reported of a group, the oldest first."""
 
     states: tuple[ConsumerGroupState, ...] = ()
 
@@ -210,20 +210,20 @@ HOT = say(
 SLOW_SHARE = say("Members of a share group share partitions: more of them help, beyond the number of partitions too.")
 
 
-def in_words(finding: Finding, group: Group | None = None, told: Told | None = None) -> Finding:
-    """A finding of the common rules, said as Kafka's people say it."""
+def in_words(finding: Finding, group: Group | None = None, states: GroupStates | None = None) -> Finding:
+    """A finding of the common rules in Kafka's words."""
     evidence = tuple(
         WORDS[line.template](**line.fields) if isinstance(line, Said) and line.template in WORDS else line
         for line in finding.evidence
     )
     advice: str = ADVICE.get(finding.code, finding.advice)
     if group is not None:
-        kind = told.kind if told else "consumer"
+        kind = states.kind if states else "consumer"
         if finding.code == "one_queue_stuck":
             advice = _stuck_advice(group)
         elif finding.code == "stalled":
-            seen = bool(group.clients or group.connected)
-            advice = STALLED_SHARE if kind == "share" else STALLED if seen else STALLED_UNSEEN
+            has_members = bool(group.clients or group.connected)
+            advice = STALLED_SHARE if kind == "share" else STALLED if has_members else STALLED_UNSEEN
         elif finding.code == "slow":
             advice = SLOW_SHARE if kind == "share" else HOT if finding.advice == offsets.HOT else SLOW
         elif finding.code == "too_few_consumers":
@@ -249,23 +249,23 @@ def _stuck_advice(group: Group) -> Said:
     return STUCK
 
 
-def rebalancing(name: str, told: Told) -> Iterator[Finding]:
+def rebalancing(name: str, states: GroupStates) -> Iterator[Finding]:
     """rebalancing: the group's partitions are being given out anew; at two looks: it does not come to rest."""
-    unsettled = told.unsettled
-    if told.state not in REBALANCING:
+    unsettled = states.unsettled
+    if states.state not in REBALANCING:
         return
     first, last = unsettled[0], unsettled[-1]
     period = seconds(first, last)
-    seen = [say("state {state} ({file})", state=last.state, file=last.file)]
+    lines = [say("state {state} ({file})", state=last.state, file=last.file)]
     if last.members:
-        seen.append(say("{members:member|members}", members=last.members))
+        lines.append(say("{members:member|members}", members=last.members))
     if period >= QUIET:
-        seen.append(say("so it was {span} before", span=span(period)))
+        lines.append(say("so it was {span} before", span=span(period)))
     yield Finding(
         "rebalancing",
         Severity.WARNING,
         say("group {group}", group=name),
-        tuple(seen),
+        tuple(lines),
         say(
             "The group does not come to rest: members come and go. Their logs say why: poll() called later than "
             "max.poll.interval.ms (fewer records by max.poll.records help), heartbeats missed (session.timeout.ms), "
@@ -279,14 +279,14 @@ def rebalancing(name: str, told: Told) -> Iterator[Finding]:
     )
 
 
-def no_such_group(name: str, told: Told) -> Iterator[Finding]:
+def no_such_group(name: str, states: GroupStates) -> Iterator[Finding]:
     """no_such_group: Kafka does not know the group."""
-    if told.state == "Dead":
+    if states.state == "Dead":
         yield Finding(
             "no_such_group",
             Severity.WARNING,
             say("group {group}", group=name),
-            (say("the group does not exist ({file})", file=told.states[-1].file),),
+            (say("the group does not exist ({file})", file=states.states[-1].file),),
             say(
                 "Its name is another one (`kafka-consumer-groups --list`), it never committed, or its offsets are "
                 "gone: without members they are kept for offsets.retention.minutes."
@@ -294,9 +294,9 @@ def no_such_group(name: str, told: Told) -> Iterator[Finding]:
         )
 
 
-def idle_members(name: str, told: Told) -> Iterator[Finding]:
+def idle_members(name: str, states: GroupStates) -> Iterator[Finding]:
     """idle_members: members of a consumer group that have no partition."""
-    if told.idle and told.kind == "consumer" and told.state not in REBALANCING:
+    if states.idle and states.kind == "consumer" and states.state not in REBALANCING:
         yield Finding(
             "idle_members",
             Severity.INFO,
@@ -304,8 +304,8 @@ def idle_members(name: str, told: Told) -> Iterator[Finding]:
             (
                 say(
                     "{members:member|members}, {idle} of them without a partition",
-                    members=told.members or told.idle,
-                    idle=told.idle,
+                    members=states.members or states.idle,
+                    idle=states.idle,
                 ),
             ),
             say("More members than partitions: the rest stand by. Add partitions to the topic if more should work."),
@@ -333,19 +333,21 @@ def unavailable(group: Group) -> Iterator[Finding]:
 
 
 def lag_grows(group: Group) -> Iterator[Finding]:
-    """lag_grows: a lag that is told without offsets grows."""
-    told = [each for each in group.queues if each.last.told_lag is not None and each.last.consumer_offset is None]
-    if told and not _has_grown(told):  # one among many, whose sum does not show it
-        told = [each for each in told if _has_grown([each])]
-    lag, before = sum(each.lag for each in told), sum(each.first.lag or 0 for each in told)
-    if told and group.period >= QUIET:
+    """lag_grows: a lag that is reported without offsets grows."""
+    without_offsets = [
+        each for each in group.queues if each.last.told_lag is not None and each.last.consumer_offset is None
+    ]
+    if without_offsets and not _has_grown(without_offsets):  # one among many, whose sum does not show it
+        without_offsets = [each for each in without_offsets if _has_grown([each])]
+    lag, before = sum(each.lag for each in without_offsets), sum(each.first.lag or 0 for each in without_offsets)
+    if without_offsets and group.period >= QUIET:
         yield Finding(
             "lag_grows",
             Severity.WARNING,
             group.where,
             (
                 say("lag {before} -> {lag} in {span}", before=before, lag=lag, span=span(group.period)),
-                *_worst(told),
+                *_worst(without_offsets),
             ),
             say(
                 "A lag without offsets does not tell whether anything is consumed. `kafka-consumer-groups --describe` "
@@ -364,13 +366,13 @@ def _worst(queues: Sequence[Progress]) -> list[Said]:
     return [each.words() for each in sorted(queues, key=lambda each: -each.lag)[:5]]
 
 
-def _of_kafka(group: Group, told: Told) -> Group:
-    """The group with what was told of it as a whole: no client has a partition of a group that is empty."""
-    empty = told.state == "Empty"
+def _of_kafka(group: Group, states: GroupStates) -> Group:
+    """The group with its reported members: no client of an empty group has a partition."""
+    empty = states.state == "Empty"
     queues = tuple(
         Partition(each.first, replace(each.last, client="") if empty else each.last) for each in group.queues
     )
-    return replace(group, queues=queues, connected=0 if empty else told.members, well=told.well)
+    return replace(group, queues=queues, connected=0 if empty else states.members, well=states.well)
 
 
 def _totals(found: Sequence[Group]) -> dict[str, Counter[str]]:
@@ -389,7 +391,9 @@ def _even(group: Group, partitions: Counter[str]) -> bool:
 
 def poll_too_late(evidence: Evidence) -> Iterator[Finding]:
     """poll_too_late: by a consumer's log, a member leaves its group because its work takes too long."""
-    for group, events in by_time([it for it in evidence.events if it.kind == "poll_late"], lambda it: it.group).items():
+    for group, events in by_time(
+        [event for event in evidence.events if event.kind == "poll_late"], lambda event: event.group
+    ).items():
         last = events[-1]
         yield Finding(
             "poll_too_late",
@@ -413,21 +417,21 @@ def poll_too_late(evidence: Evidence) -> Iterator[Finding]:
 
 
 def findings(evidence: Evidence) -> Iterator[Finding]:
-    """What is told of groups as a whole; then the common rules on every group and topic of Kafka."""
+    """The findings of whole groups, then those of the common rules for every group and topic of Kafka."""
     yield from poll_too_late(evidence)
     states = by_time(evidence.consumer_groups, lambda each: each.group)
-    told = {str(name): Told(tuple(seen)) for name, seen in states.items()}
-    for name, each in told.items():
+    states_of = {str(name): GroupStates(tuple(each)) for name, each in states.items()}
+    for name, each in states_of.items():
         yield from rebalancing(name, each)
         yield from no_such_group(name, each)
         yield from idle_members(name, each)
     every = list(offsets.groups(evidence))
-    found = [_of_kafka(group, told.get(group.name, Told())) for group in every if group.system == "kafka"]
+    found = [_of_kafka(group, states_of.get(group.name, GroupStates())) for group in every if group.system == "kafka"]
     for finding in offsets.broker_lost_messages(found):
         yield in_words(finding)
     totals = _totals(found)
     for group in found:
-        of_all = told.get(group.name, Told())
+        of_all = states_of.get(group.name, GroupStates())
         for rule in offsets.RULES:
             if rule is offsets.uneven_allocation and _even(group, totals[group.name]):
                 continue
