@@ -186,6 +186,12 @@ cdef class Bean:
                         continue
                 if property is None:
                     continue
+            if property.type.kind == Kind.TEXT and type(value) is str:
+                made[property.name] = value
+                continue
+            if property.type.kind == Kind.INT and type(value) is int and -INT32 <= value < INT32:
+                made[property.name] = value
+                continue
             value = read_value(property.type, value, f"{where}.{property.name}")
             if value is not None or property.type.nullable:
                 properties[property.name] = value
@@ -215,6 +221,8 @@ cdef object read_value(Type type, value, str where):
             return items if type.kind == Kind.LIST else distinct(items)
     elif type.kind == Kind.MAP:
         if isinstance(value, dict):
+            if type.key.kind == Kind.TEXT and type.item.kind == Kind.TEXT and all_texts(value):
+                return value
             pairs = {}
             for name, each in value.items():
                 pairs[read_key(type.key, name, where)] = read_value(type.item, each, where)
@@ -248,6 +256,14 @@ cdef object read_value(Type type, value, str where):
         except Base64Error as error:
             raise ProtocolError(f"{where}: {error}") from None
     raise ProtocolError(f"{where} cannot be {str(value)[:60]!r}")
+
+
+cdef bint all_texts(dict found):
+    """True for a map that needs no look at its keys and values."""
+    for name, value in found.items():
+        if type(name) is not str or type(value) is not str:
+            return False
+    return True
 
 
 cdef object read_enum(Type type, value, str where):

@@ -23,7 +23,7 @@ from pyengine._engine.rocketmq.commands.message import (
     MessageExt,
     whole_property,
 )
-from pyengine.topology.checked import check
+from pyengine.errors import ConfigurationError, shown
 
 __all__ = [
     "DLQ_GROUP_TOPIC_PREFIX",
@@ -45,18 +45,26 @@ __all__ = [
     "Message",
     "MessageExt",
     "dlq_topic",
+    "plain_text",
     "retry_topic",
     "whole_property",
 ]
 
 
+def plain_text(name: str, value: object) -> str:
+    """A text, which Java's compiler demands. Raises ConfigurationError for anything else."""
+    if isinstance(value, str):
+        return value
+    raise ConfigurationError(name, shown(value), "must be a text")
+
+
 def retry_topic(group: str) -> str:
     """The topic that a group's failed messages come back through. Raises ConfigurationError for what is no text."""
-    check("group", group, str)
+    plain_text("group", group)
     return RETRY_GROUP_TOPIC_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
     """The topic of a group's dead letters. Raises ConfigurationError for what is no text."""
-    check("group", group, str)
+    plain_text("group", group)
     return DLQ_GROUP_TOPIC_PREFIX + group

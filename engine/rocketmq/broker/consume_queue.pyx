@@ -71,6 +71,12 @@ cdef class ConsumeQueue:
         self.end += 1
         return self.base + self.end - 1 - self.first
 
+    def extend(self, list positions not None, list sizes not None, list tags_codes not None, int64_t store_time):
+        """Index messages that were stored together, as :meth:`append` does; as many as there are positions."""
+        cdef Py_ssize_t i
+        for i in range(len(positions)):
+            self.append(positions[i], sizes[i], tags_codes[i], store_time)
+
     def position(self, int64_t offset):
         """Where the record of an offset lies. Raises IndexError for one that is not there."""
         return self.at(offset).position

@@ -182,6 +182,7 @@ cdef dict RANGES = {"commitOrRollback": {"EndTransactionRequestHeader": (0, 8, 1
 
 cdef dict classes = {}                # name -> [(field, type, default)]
 cdef dict fast = {}                   # name -> fields in their order
+cdef dict fast_fields = {}
 cdef dict orders = {}                 # (fields that are there) -> the same as a HashMap walks them
 CODES = {}
 
@@ -205,6 +206,7 @@ def _fill():
             CODES[words[0]] = int(words[1])
     for words in paragraphs(FAST):
         fast[words[0]] = tuple(words[1:])
+        fast_fields[words[0]] = frozenset(words[1:])
 
 
 _fill()
@@ -212,6 +214,10 @@ CLASS_NAMES = tuple(classes)
 
 
 cdef str text_of(str name, str field, str kind, value):
+    if type(value) is str and kind == "":
+        return value
+    if type(value) is int and kind == "I" and -0x80000000 <= <object>value <= 0x7FFFFFFF:
+        return str(value)
     if kind in BITS and isinstance(value, int) and -(1 << BITS[kind] - 1) <= value < 1 << BITS[kind] - 1:
         return str(int(value))
     if kind in ("B", "b") and isinstance(value, bool):
@@ -230,14 +236,19 @@ def write_header(str name not None, dict values not None, bint binary=False):
     cdef dict written = {}
     cdef list fields = classes[name]
     cdef tuple order
+    cdef Py_ssize_t known = 0
     for field, kind, default in fields:
-        value = values.get(field, default)
+        value = values.get(field, written)
+        if value is written:
+            value = default
+        else:
+            known += 1
         if value is not None:
             written[field] = text_of(name, field, kind, value)
         elif kind in ("i", "l", "b"):
             raise TypeError(f"{name}.{field} cannot be None")
-    unknown = values.keys() - {field for field, _, _ in fields}
-    if unknown:
+    if known < len(values):
+        unknown = values.keys() - {field for field, _, _ in fields}
         raise TypeError(f"{name} has no field {min(unknown)}")
     if binary and name in fast:
         order = fast[name]
@@ -260,7 +271,7 @@ def read_header(str name not None, ext_fields):
     unknown class.
     """
     cdef dict values = {}
-    cdef tuple own = fast.get(name)
+    cdef frozenset own = fast_fields.get(name)
     for field, kind, default in classes[name]:
         text = None if ext_fields is None or own is not None and field not in own else ext_fields.get(field)
         if text is None:
@@ -271,6 +282,8 @@ def read_header(str name not None, ext_fields):
             values[field] = text.lower() == "true"
         elif kind == "T":
             values[field] = "UPPER" if text.lower() == "upper" else "LOWER"
+        elif len(text) < 10 and text.isascii() and text.isdecimal():
+            values[field] = int(text)
         else:
             try:
                 number = parsed_long(field, text)

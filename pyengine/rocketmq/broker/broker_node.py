@@ -345,12 +345,15 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             now = self.clock.now()
-            if origin is None and self._is_plain(topic, queue_id) and SPECIAL.isdisjoint(properties):
+            if self._is_plain(topic, queue_id) and SPECIAL.isdisjoint(properties):
                 if message.body is not None and len(message.body) > self.max_message_size:
                     raise MQBrokerError(MESSAGE_ILLEGAL, illegal_message(self.max_message_size))
-                return self._put_plain(
-                    topic, queue_id, message.body, properties, Origin(now, CLIENT_HOST, 0, message.flag), now
+                stored_with = (
+                    Origin(now, CLIENT_HOST, 0, message.flag)
+                    if origin is None
+                    else Origin(origin.born, origin.host, origin.reconsume_times, message.flag, origin.sys_flag)
                 )
+                return self._put_plain(topic, queue_id, message.body, properties, stored_with, now)
             queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
             reconsume_times, most = 0, None

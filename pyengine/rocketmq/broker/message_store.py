@@ -143,9 +143,15 @@ class MessageStore:
         positions, frames, codes = record.encode_messages(
             topic, bodies, properties, flags, (self.log.end, queue_id, first), origin, (now, self._store_host)
         )
-        for position, frame, code in zip(positions, frames, codes, strict=True):
-            self._append(frame)
-            queue.append(position, len(frame) - record.HEADER_SIZE, code, now)
+        done = 0
+        try:
+            for frame in frames:
+                self.log.append(frame)
+                done += 1
+        except OSError as error:
+            raise self._unwritten(error) from error
+        finally:
+            queue.extend(positions[:done], [len(frame) - record.HEADER_SIZE for frame in frames[:done]], codes, now)
             self._dispatched = self.log.end
         self._sync_later()
         for code, each in zip(codes, properties, strict=True):
@@ -213,9 +219,13 @@ class MessageStore:
         try:
             self.log.append(frame)
         except OSError as error:
-            raise MQBrokerError(
-                SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
-            ) from error
+            raise self._unwritten(error) from error
+
+    @staticmethod
+    def _unwritten(error: OSError) -> MQBrokerError:
+        return MQBrokerError(
+            SERVICE_NOT_AVAILABLE, f"service not available now: the broker's log cannot be written ({error})"
+        )
 
     def _code(self, topic: str, queue_id: int, store_time: int, code: int) -> int:
         """What the index says of a message: the hash code of its tags, or when it is to be delivered, ms."""

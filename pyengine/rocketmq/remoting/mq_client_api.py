@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
@@ -46,22 +46,14 @@ from pyengine.rocketmq.message import (
     Message,
     MessageExt,
 )
+from pyengine.rocketmq.message import plain_text as plain_text
 from pyengine.rocketmq.tables.allocation import MessageQueue
-from pyengine.topology.checked import check
 from pyengine.whole_numbers import whole_number as whole_number
 
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"  # a field of a query whose key is a message's unique id
 NO_MESSAGE = 208
 
 CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
-
-
-def plain_text(name: str, value: object) -> str:
-    """A text, which Java's compiler demands. Raises ConfigurationError for anything else."""
-    if type(value) is str:
-        return value
-    check(name, value, str)
-    return cast(str, value)
 
 
 def check_listed(name: str, given: object, example: str) -> None:
@@ -101,7 +93,7 @@ def one_topic(messages: Sequence[Message]) -> str:
     for each in messages:
         if "DELAY" in each.properties and each.delay_time_level > 0:
             raise MQClientError("TimeDelayLevel is not supported for batching")
-        if each.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
+        if (each is messages[0] or each.topic != topic) and each.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
             raise MQClientError("Retry Group is not supported for batching")
         if each.topic != topic:
             raise MQClientError("The topic of the messages in one batch should be the same")

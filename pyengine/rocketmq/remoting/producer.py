@@ -50,6 +50,12 @@ PROPERTY_INSTANCE_ID = "INSTANCE_ID"  # the namespace of a message
 
 # Properties of a delay that the open broker stores and does not look at: that of the cloud's own producers.
 NOT_HONOURED = frozenset(("__STARTDELIVERTIME",))
+# Properties that are looked at before a message is sent.
+LOOKED_AT = NOT_HONOURED | {
+    names.PROPERTY_TAGS,
+    names.PROPERTY_KEYS,
+    names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
+}
 
 
 @named_arguments
@@ -135,6 +141,7 @@ class Producer(Declared):
                     self._own.detect(send_options)
             self._own.register_producer(group)
         self._number = count()
+        self._checked: str | None = None  # the topic of the last message that was looked at
         self._warned_of: set[str] = set()
         belong(self)
 
@@ -267,7 +274,7 @@ class Producer(Declared):
         none at all.
         """
         check_listed("messages", messages, "[Message('topic', b'body')]")
-        listed = [self._prepare(message) for message in messages]
+        listed = self._prepare_all(list(messages))
         topic = one_topic(listed)
         if sum(len(each.body or b"") for each in listed) > self.max_message_size:
             check_message(topic, b"".join(bytes(each.body or b"") for each in listed), self.max_message_size)
@@ -370,21 +377,58 @@ class Producer(Declared):
         """Check a message, and give it its id. Returns what is sent: the same, within a namespace a copy."""
         if not isinstance(message, Message):
             raise ConfigurationError("message", repr(message), "a Message or a topic is needed")
+        properties, namespace = message.properties, self.namespace
+        if (
+            message.topic is self._checked
+            and type(body := message.body) is bytes
+            and 0 < len(body) <= self.max_message_size
+            and type(message.flag) is int
+            and not message.flag
+            and LOOKED_AT.isdisjoint(properties)
+        ):  # as nearly always
+            self._identify(properties)
+            return message
         message.check()
-        properties = message.properties
         if not NOT_HONOURED.isdisjoint(properties):
             self._warn(properties)
-        namespace = self.namespace
         topic = message.topic if not namespace else with_namespace(namespace, message.topic)
         check_message(topic, message.body, self.max_message_size)
         if names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
-            now, number = self.broker.clock.now(), next(self._number)
-            unique = f"{self._prefix}{now & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}"
-            properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique
+            self._identify(properties)
         if not namespace:
+            self._checked = message.topic
             return message
         properties[PROPERTY_INSTANCE_ID] = namespace
         return Message(topic, message.body, properties=properties, flag=message.flag)
+
+    def _identify(self, properties: dict[str, str]) -> None:
+        """Give a message its id."""
+        now, number = self.broker.clock.now(), next(self._number)
+        unique = f"{self._prefix}{now & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}"
+        properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique
+
+    def _prepare_all(self, messages: list[Message]) -> list[Message]:
+        """The same for a batch; a topic that its messages share is looked at once."""
+        if self.namespace:
+            return [self._prepare(message) for message in messages]
+        prefix = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}"
+        checked, number, most = None, self._number, self.max_message_size
+        for message in messages:
+            if (
+                type(message) is Message
+                and message.topic is checked
+                and type(body := message.body) is bytes
+                and 0 < len(body) <= most
+                and type(message.flag) is int
+                and not message.flag
+                and LOOKED_AT.isdisjoint(message.properties)
+            ):
+                unique = f"{prefix}{next(number) & 0xFFFF:04X}"
+                message.properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique
+            else:
+                self._prepare(message)
+                checked = message.topic
+        return messages
 
     def _warn(self, properties: Mapping[str, str]) -> None:
         for name in NOT_HONOURED.intersection(properties) - self._warned_of:

@@ -222,16 +222,20 @@ class BrokerRequests:
             header["bornTimestamp"] or self.node.clock.now(), host, connection.remote_address,
             (header["sysFlag"] or 0) | flag, header["reconsumeTimes"] or 0, header["maxReconsumeTimes"],
         )  # fmt: skip
-        new_queues = self.served.new_topic_queues(
-            self.node.name, topic, header["defaultTopic"], header["defaultTopicQueueNums"] or 0
-        )
+        new_queues = 0
+        if topic not in self.node.topics:
+            new_queues = self.served.new_topic_queues(
+                self.node.name, topic, header["defaultTopic"], header["defaultTopicQueueNums"] or 0
+            )
         if request.body is None:
             raise MQBrokerError(MESSAGE_ILLEGAL, illegal_message(self.node.max_message_size))
         properties = parse_properties(header["properties"]) | REGION
         body = request.body
         if header["batch"] or request.code == 320:
             return self._store_batch(request, topic, queue_id, new_queues, origin, properties)
-        unique = properties.setdefault(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, self._unique_id())
+        unique = properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+        if unique is None:
+            unique = properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = self._unique_id()
         properties["CLUSTER"] = self.served.cluster
         message = Message(topic, body, properties=properties, flag=header["flag"] or 0)
         stored = self.node.send(message, queue_id, new_queues, origin)

@@ -457,7 +457,7 @@ class RemotingServer:
                         return
                 except BlockingIOError:
                     return
-        if isinstance(key.data, _SocketTransport):
+        if type(key.data) is _SocketTransport:
             if not key.data.is_open:
                 return
             if events & selectors.EVENT_WRITE:
@@ -515,7 +515,7 @@ class RemotingServer:
                 return
         connection = self._connections[transport]
         connection.received(data)
-        if transport.is_open:
+        if (connection.unread or transport.held) and transport.is_open:
             transport.unread(connection.unread)
 
     def _want_write(self, transport: _SocketTransport) -> None:

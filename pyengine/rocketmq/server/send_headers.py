@@ -24,7 +24,7 @@ def send_header(request: RemotingCommand) -> dict[str, Any]:
     if request.code in LONG_NAMES:
         return read_header("SendMessageRequestHeader", request.ext_fields)
     short = read_header("SendMessageRequestHeaderV2", request.ext_fields)
-    return {name: short[letter] for name, letter in LETTERS.items()}
+    return dict(zip(LETTERS, map(short.__getitem__, LETTERS.values()), strict=True))
 
 
 def origin_host(connection: Connection) -> tuple[bytes, int]:

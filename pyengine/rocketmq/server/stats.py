@@ -29,12 +29,14 @@ class _Window:
     def sample(self, now: int, calls: int, messages: int) -> None:
         """Take the samples that were due until now; nothing was counted since the last."""
         due = (now - self._start) // self._interval
+        if due <= self._ticks:
+            return
         for tick in range(max(self._ticks, due - (self._samples.maxlen or 0)) + 1, due + 1):
             when = self._start + tick * self._interval
             if not self._samples:
                 self._samples.append((when - self._interval, 0, 0))
             self._samples.append((when, calls, messages))
-        self._ticks = max(self._ticks, due)
+        self._ticks = due
 
     def data(self) -> dict[str, Any]:
         """BrokerStatsItem."""
