@@ -41,9 +41,10 @@ log = logger("pyengine.rocketmq.remoting")
 
 IDLE_TIMEOUT = 120  # seconds without a byte after which a connection is closed (serverChannelMaxIdleTimeSeconds)
 HANDSHAKE_TIMEOUT = 10  # seconds that a client may take to agree on TLS
-MAX_CONNECTIONS = 10_000
+MAX_CONNECTIONS = 50_000
 MAX_UNSENT = 64 * 1024 * 1024  # bytes that a connection may have waiting for its reader
 MAX_HELD = 512 * 1024 * 1024  # bytes that all connections may have waiting for readers, or for the rest of a frame
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 RECEIVED_AT_ONCE = 256 * 1024
 BACKLOG = 1024
 TICK = 1.0  # seconds between looks at idle connections
@@ -362,6 +363,7 @@ class RemotingServer:
         self._selector = selectors.DefaultSelector()
         self._connections: dict[_SocketTransport, Connection] = {}
         self._listeners: list[socket.socket] = []
+        self._paused: list[tuple[socket.socket, Service]] = []  # listeners, until the next tick
         self._asked: deque[Action] = deque()
         self._held = 0
         self._held_lock = threading.Lock()
@@ -396,6 +398,7 @@ class RemotingServer:
                 if time.monotonic() >= idle_at:
                     idle_at = time.monotonic() + TICK
                     self._drop_idle()
+                    self._accept_again()
         finally:
             self.close()
 
@@ -473,8 +476,11 @@ class RemotingServer:
             accepted, _ = listener.accept()
         except BlockingIOError:
             return
-        except OSError as error:  # out of descriptors, or the client is gone already
+        except OSError as error:
             log.warning("a connection cannot be accepted: %s", error)
+            if error.errno in OUT_OF_DESCRIPTORS:  # it would be ready again at once, for nothing
+                self._selector.unregister(listener)
+                self._paused.append((listener, service))
             return
         try:
             if len(self._connections) >= self._max_connections:
@@ -537,6 +543,12 @@ class RemotingServer:
             self._selector.unregister(transport.socket)
             transport.close()
             connection.lost(why)
+
+    def _accept_again(self) -> None:
+        """Listen again at the sockets that were left alone."""
+        for listener, service in self._paused:
+            self._selector.register(listener, selectors.EVENT_READ, service)
+        self._paused.clear()
 
     def _drop_idle(self) -> None:
         oldest = time.monotonic() - self._idle_timeout

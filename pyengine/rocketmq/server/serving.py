@@ -76,11 +76,9 @@ class Serving:
         ports = {name: each.getsockname()[1] for name, each in listeners.brokers.items()}
         self._served = Served(broker, ports, accounts, new_queues)
         self.server = RemotingServer(
-            broker.clock,
-            after=broker.settle if broker.clock.settles else None,
-            ssl_context=ssl_context,
+            broker.clock, after=broker.settle if broker.clock.settles else None, ssl_context=ssl_context,
             tls_mode=tls_mode,
-        )
+        )  # fmt: skip
         self.server.listen(listeners.name_server, NameServer(self._served))
         for name, listener in listeners.brokers.items():
             self.server.listen(listener, BrokerRequests(self._served, broker.nodes[name]))

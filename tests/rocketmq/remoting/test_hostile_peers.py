@@ -131,6 +131,25 @@ def test_the_connection_that_holds_most_memory_ends_when_all_hold_too_much(
             small.read()
 
 
+def test_a_server_out_of_descriptors_waits_and_goes_on(broker: rocketmq.Broker) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with closing(Peer(broker.broker_addresses[0])) as peer, ExitStack() as stack:
+        stack.enter_context(closing(later := socket.socket()))
+        host, _, port = broker.broker_addresses[0].rpartition(":")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (later.fileno() + 1, hard))
+        try:
+            later.connect((host, int(port)))
+            spent = time.process_time()
+            time.sleep(0.3)
+            assert time.process_time() - spent < 0.15
+            assert send(peer, "orders").code == 0
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        later.settimeout(5)
+        later.sendall(write_command(RemotingCommand(31)))
+        assert later.recv(4)
+
+
 def test_a_group_of_a_thousand_pulls_that_wait_costs_a_send_nothing(broker: rocketmq.Broker) -> None:
     with closing(Peer(broker.broker_addresses[0])) as peer, closing(Peer(broker.broker_addresses[0])) as other:
         heartbeat(other, "c", "g", "elsewhere")
