@@ -259,7 +259,7 @@ cdef object read_value(Type type, value, str where):
 
 
 cdef bint all_texts(dict found):
-    """True for a map that needs no look at its keys and values."""
+    """True for a map of texts to texts."""
     for name, value in found.items():
         if type(name) is not str or type(value) is not str:
             return False

@@ -353,7 +353,10 @@ class BrokerNode:
                     if origin is None
                     else Origin(origin.born, origin.host, origin.reconsume_times, message.flag, origin.sys_flag)
                 )
-                return self._put_plain(topic, queue_id, message.body, properties, stored_with, now)
+                store = self.store
+                position, offset = store.put_message(topic, queue_id, message.body, properties, stored_with, now)
+                target = queue_named(topic, self.name, queue_id)
+                return Stored(target, offset, f"{self._id_prefix}{position:016X}", store.log.end)
             queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
             reconsume_times, most = 0, None
@@ -387,15 +390,9 @@ class BrokerNode:
 
     def _is_plain(self, topic: str, queue_id: int) -> bool:
         """True if a send to a queue needs no other look than at the message."""
-        return 0 <= queue_id < self.topics.get(topic, 0) and not topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
-
-    def _put_plain(
-        self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin, now: int
-    ) -> Stored:
-        """Store a message without a property that a broker reads in the queue that it is sent to."""
-        store = self.store
-        position, offset = store.put_message(topic, queue_id, body, properties, origin, now)
-        return Stored(queue_named(topic, self.name, queue_id), offset, self.offset_msg_id(position), store.log.end)
+        return 0 <= queue_id < self._topics.queues.get(topic, 0) and not topic.startswith(
+            names.RETRY_GROUP_TOPIC_PREFIX
+        )
 
     def end_transaction(self, group: str, offset: int, position: int, outcome: int) -> None:
         """A producer commits a half message, or rolls it back (EndTransactionProcessor). Raises MQBrokerError."""

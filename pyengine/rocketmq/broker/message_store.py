@@ -113,7 +113,10 @@ class MessageStore:
         # Behind the frame, which refuses tags that are no text.
         tags = properties.get(names.PROPERTY_TAGS)
         code = 0 if tags is None and topic != SCHEDULE_TOPIC else self._code(topic, queue_id, now, tags_code(tags))
-        self._append(frame)
+        try:
+            self.log.append(frame)
+        except OSError as error:
+            raise self._unwritten(error) from error
         queue.append(position, record.stored_size(frame), code, now)
         if origin.delivers is not None:
             self._take_for_delivered(*origin.delivers)
