@@ -18,6 +18,7 @@ from pyengine._engine.selector.parser import parse as parse_selector
 from pyengine.destinations import KINDS, Destination, parse_destination
 from pyengine.errors import ConfigurationError, InvalidSelectorError, InvalidTopologyError, did_you_mean
 from pyengine.topology import keys, schema
+from pyengine.topology.authorization import AuthorizationEntry, AuthorizationPlugin, groups_of
 from pyengine.topology.limits import group_map_problem
 from pyengine.topology.not_modelled import NotModelled
 from pyengine.topology.policy import (
@@ -544,13 +545,18 @@ class _Reader:
                 found["force_persistency_mode_plugin"] = self._fields(plugin, ForcePersistencyModePlugin)
             elif plugin is not None and plugin.kind == "simpleAuthenticationPlugin":
                 found |= self._authentication(plugin)
+            elif plugin is not None and plugin.kind == "authorizationPlugin" and self._has_entries(plugin):
+                found["authorization_plugin"] = self._authorization(plugin)
+            elif plugin is not None and plugin.kind == "statisticsBrokerPlugin":
+                self.used.add(id(plugin))
+                found["statistics_plugin"] = True
             elif plugin is not None:
                 reason, changes = schema.PLUGINS.get(plugin.kind, schema.OTHER_PLUGIN)
                 self.listed.append(self._listing(plugin, "", "", reason, changes_answers=changes))
         return found
 
     def _authentication(self, element: Element) -> dict[str, Any]:
-        """Names and passwords; groups are for authorization, which is listed by itself."""
+        """Names, passwords and groups."""
         self.used.add(id(element))
         found: dict[str, Any] = {"users": ()}
         for name, prop in self.context.properties(element).items():
@@ -558,15 +564,62 @@ class _Reader:
                 found["anonymous_access_allowed"] = self._flag(element, prop)
             elif name == "users":
                 users = [self._element(element, prop, value, "authenticationUser") for value in prop.values]
-                given = []
+                given, groups = [], []
                 for user in users:
                     inside = self.context.properties(user)
                     texts = [self._text(user, inside[key]) if key in inside else "" for key in ("username", "password")]
                     given.append((texts[0], texts[1]))
+                    if "groups" in inside:
+                        groups.append((texts[0], groups_of(self._text(user, inside["groups"]))))
                 found["users"] = tuple(given)
+                found["groups"] = tuple(groups)
             else:
                 self._leave(element, prop, schema.AUTHENTICATION, known=["anonymousAccessAllowed", "users"])
         return found
+
+    def _has_entries(self, plugin: Element) -> bool:
+        """Whether its map is one of entries in the file; another one asks a directory."""
+        prop = self.context.properties(plugin).get("map")
+        value = prop.values[0] if prop is not None and prop.values else None
+        return isinstance(value, Element) and value.kind in ("authorizationMap", "defaultAuthorizationMap")
+
+    def _authorization(self, plugin: Element) -> AuthorizationPlugin:
+        self.used.add(id(plugin))
+        prop = self.context.properties(plugin)["map"]
+        element = self._element(plugin, prop, prop.values[0], "authorizationMap", "defaultAuthorizationMap")
+        found: dict[str, Any] = {}
+        for name, inner in self.context.properties(element).items():
+            values = [value for value in inner.values if value is not None]
+            if name == "authorizationEntries":
+                found["entries"] = tuple(
+                    each
+                    for value in values
+                    for each in self._authorization_entries(self._element(element, inner, value, "authorizationEntry"))
+                )
+            elif name in ("tempDestinationAuthorizationEntry", "defaultEntry"):
+                kinds = ("tempDestinationAuthorizationEntry", "authorizationEntry")
+                (entry,) = self._authorization_entries(self._element(element, inner, values[0], *kinds))
+                field = "default_entry" if name == "defaultEntry" else "temp_destination_entry"
+                found[field] = entry
+            else:
+                known = ["authorizationEntries", "tempDestinationAuthorizationEntry", "defaultEntry"]
+                self._leave(element, inner, schema.AUTHORIZATION, known=known)
+        return AuthorizationPlugin(**found)
+
+    def _authorization_entries(self, element: Element) -> list[AuthorizationEntry]:
+        groups: dict[str, Any] = {}
+        names: list[str] = []
+        for name, prop in self.context.properties(element).items():
+            if name in ("read", "write", "admin"):
+                groups[name] = groups_of(self._text(element, prop))
+            elif name in ("queue", "topic"):
+                names.append(f"{name}://{self._text(element, prop)}")
+            elif name == "destination":
+                names += [str(each) for each in self._destinations(element, prop)]
+            else:
+                known = ["queue", "topic", "destination", "read", "write", "admin"]
+                self._leave(element, prop, schema.AUTHORIZATION, known=known)
+        return [AuthorizationEntry(name, **groups) for name in names[-1:] or [">"]]
 
     def _discarding_plugin(self, element: Element, first: bool) -> DiscardingPlugin:
         self.used.add(id(element))

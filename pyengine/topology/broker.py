@@ -12,6 +12,7 @@ from typing import Literal
 from pyengine.attributes import frozen, named_arguments
 from pyengine.destinations import Destination
 from pyengine.topology import activemq_xml, broker_toml
+from pyengine.topology.authorization import AuthorizationPlugin
 from pyengine.topology.checked import Checked, check_arguments
 from pyengine.topology.not_modelled import NotModelled as NotModelled
 from pyengine.topology.policy import (
@@ -38,7 +39,8 @@ class BrokerConfiguration(Checked):
     offline_durable_subscriber_timeout, offline_durable_subscriber_task_schedule, schedule_period_for_destination_purge:
     ms, as Broker has them. delete_all_messages_on_startup: the broker begins with an empty store. transport_connectors:
     addresses that pyengine can listen on, as the file has them. users: names with their passwords, of
-    simpleAuthenticationPlugin, None without it; anonymous_access_allowed: of the same. not_modelled: everything in the
+    simpleAuthenticationPlugin, None without it; anonymous_access_allowed, groups (of each user): of the same.
+    statistics_plugin: whether there is one. not_modelled: everything in the
     file that is left out. places: of each policy entry, by its destination (the default entry's is empty), and of each
     transport connector, by its address, its line and its element as NotModelled names it. Equal configurations may come
     from different files: file, not_modelled and places take no part in comparing.
@@ -64,6 +66,9 @@ class BrokerConfiguration(Checked):
     force_persistency_mode_plugin: ForcePersistencyModePlugin | None = None
     users: tuple[tuple[str, str], ...] | None = field(default=None, repr=False)
     anonymous_access_allowed: bool = False
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    authorization_plugin: AuthorizationPlugin | None = None
+    statistics_plugin: bool = False
     file: str = field(default="", compare=False)
     not_modelled: tuple[NotModelled, ...] = field(default=(), compare=False)
     places: Mapping[str, tuple[int, str]] = field(default_factory=dict, compare=False, repr=False)

@@ -193,6 +193,7 @@ INTERCEPTORS: dict[str, tuple[str, bool]] = {
     "mirroredQueue": ("each queue would be copied to a topic; queues are not mirrored", True)
 }
 AUTHENTICATION = dict.fromkeys(("anonymousUser", "anonymousGroup", "userGroups", "userPasswords"), _SECURITY)
+AUTHORIZATION = dict.fromkeys(("groupClass", "tempQueue", "tempTopic"), _SECURITY)
 
 PLUGINS: dict[str, tuple[str, bool]] = {
     **dict.fromkeys(
@@ -200,7 +201,7 @@ PLUGINS: dict[str, tuple[str, bool]] = {
          "jaasDualAuthenticationPlugin", "authorizationPlugin", "simpleAuthorizationPlugin"), _SECURITY,
     ),
     **dict.fromkeys(
-        ("loggingBrokerPlugin", "statisticsBrokerPlugin", "udpTraceBrokerPlugin", "multicastTraceBrokerPlugin",
+        ("loggingBrokerPlugin", "udpTraceBrokerPlugin", "multicastTraceBrokerPlugin",
          "traceBrokerPathPlugin", "connectionDotFilePlugin", "destinationDotFilePlugin", "camelRoutesBrokerPlugin",
          "runtimeConfigurationPlugin", "destinationsPlugin"), _MONITORING,
     ),

@@ -16,7 +16,8 @@ from pyengine.attributes import frozen
 class ConnectionInfo:
     """A connection. connection_id: unique in the broker (``ID:...``). client_id: empty if the user set none.
 
-    user_name, password: what a client of the network gave, None: nothing. client_ip: as it says itself.
+    user_name, password: what a client of the network gave, None: nothing. client_ip: as it says itself. groups: of
+    its user, for authorization; None: a program in the broker's own process, which may do everything.
     """
 
     connection_id: str
@@ -24,6 +25,7 @@ class ConnectionInfo:
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
     client_ip: str | None = None
+    groups: tuple[str, ...] | None = None
 
 
 @frozen

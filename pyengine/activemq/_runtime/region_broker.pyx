@@ -57,7 +57,8 @@ cdef class RegionBroker:
         try:
             if self._closed:
                 self._open()
-            if self.interceptors is not None and self.interceptors.takes(destination, message, transaction_id, now):
+            if self.interceptors is not None and self.interceptors.takes(connection_id, destination, message,
+                                                                         transaction_id, now):
                 return 0
             if transaction_id is not None:
                 self._send_within(transaction_id, destination, message)

@@ -44,6 +44,16 @@ class Administration:
         """Whether a consumer is marked slow."""
         raise NotImplementedError
 
+    def remove_destination(self, connection_id: str, destination: Destination) -> None:
+        """See Transport."""
+        raise NotImplementedError
+
+    def _release_consumers(self, queue: QueueDestination) -> None:
+        raise NotImplementedError
+
+    def _remove_destination(self, destination: Destination) -> None:
+        raise NotImplementedError
+
     # Views
 
     def destinations(self) -> tuple[Destination, ...]:
@@ -137,6 +147,28 @@ class Administration:
             number = found.take_off(handle for handle, _ in chosen)
         self.settle()
         return number
+
+    def remove_queue(self, name: str) -> bool:
+        """Remove a queue with its messages, as JMX's removeQueue does; False if there is none. Its consumers stay, and
+        have the queue of that name that is made next."""
+        with self.outbox:
+            found = self.router.destinations.get(destination_of(name, "queue"))
+            if not isinstance(found, QueueDestination):
+                return False
+            self._release_consumers(found)
+            self._remove_destination(found.destination)
+        self.settle()
+        return True
+
+    def remove_topic(self, name: str) -> bool:
+        """Remove a topic; False if there is none. Raises JMSError while it has consumers or durable subscriptions;
+        JMX's removeTopic leaves these without it."""
+        with self.outbox:
+            topic = destination_of(name, "topic")
+            if topic.kind != "topic" or topic not in self.router.destinations:
+                return False
+            self.remove_destination("", topic)
+        return True
 
     def remove_message(self, queue: str | Destination, message_id: str) -> bool:
         """Remove one message; False if the queue does not have it."""

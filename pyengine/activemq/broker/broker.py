@@ -23,6 +23,7 @@ from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq._runtime.region_broker import RegionBroker
 from pyengine.activemq.broker.administration import Administration
 from pyengine.activemq.broker.advisories import Advisories
+from pyengine.activemq.broker.authorization import ANONYMOUS, Authorization
 from pyengine.activemq.broker.configured import InPlace, configuration, configured
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
@@ -35,11 +36,13 @@ from pyengine.activemq.broker.router import AnyDestination, Router
 from pyengine.activemq.broker.scheduler import KEPT_IN, Scheduler
 from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.slow_consumers import SlowConsumers
+from pyengine.activemq.broker.statistics import Statistics
 from pyengine.activemq.broker.subscription import Connection, Source, Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.broker.transactions import Transactions
+from pyengine.activemq.broker.views import DestinationView
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
@@ -64,6 +67,7 @@ from pyengine.errors import (
     counted,
 )
 from pyengine.processes import belong, forget_at_fork
+from pyengine.topology.authorization import AuthorizationPlugin
 from pyengine.topology.checked import check, check_arguments
 from pyengine.topology.not_modelled import NotModelled
 from pyengine.topology.policy import (
@@ -128,7 +132,10 @@ class Broker(Declared, RegionBroker, Administration):
     docs/stomp.md. users: names and passwords of the clients that may connect there; None: everybody, which an address
     that other machines reach refuses without allow_anonymous. scheduler_support: messages with AMQ_SCHEDULED_DELAY,
     AMQ_SCHEDULED_PERIOD or AMQ_SCHEDULED_CRON are delivered when they ask for it. time_stamping_plugin,
-    force_persistency_mode_plugin: what they change of a message, before the scheduler sees it. clock: SystemClock by
+    force_persistency_mode_plugin: what they change of a message, before the scheduler sees it. authorization_plugin:
+    what users may do, by their groups (``groups``: name -> groups); programs in the broker's own process
+    may do everything. statistics_plugin: messages to ActiveMQ.Statistics.Destination.NAME, .Broker and .Subscription
+    with a reply-to are answered with a MapMessage. clock: SystemClock by
     default; with a ManualClock nothing happens by itself.
 
     left_out: of a broker made by :meth:`from_xml`, what its file says and it does not do.
@@ -178,6 +185,9 @@ class Broker(Declared, RegionBroker, Administration):
         scheduler_support: bool = False,
         time_stamping_plugin: TimeStampingPlugin | None = None,
         force_persistency_mode_plugin: ForcePersistencyModePlugin | None = None,
+        groups: Mapping[str, Iterable[str]] | None = None,
+        authorization_plugin: AuthorizationPlugin | None = None,
+        statistics_plugin: bool = False,
         clock: Clock | None = None,
     ) -> None:
         check_arguments("Broker", Broker.__init__, locals())
@@ -195,6 +205,9 @@ class Broker(Declared, RegionBroker, Administration):
         self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
         self._users = None if users is None else dict(users)
         self._allow_anonymous = allow_anonymous
+        self._directory = "" if directory is None else str(Path(directory).absolute())
+        self._groups = {user: tuple(each) for user, each in (groups or {}).items()}
+        self._authorization = None if authorization_plugin is None else Authorization(authorization_plugin)
         self._connectors: ConnectorThread | None = None
         store: SqliteStore | None = None
         try:
@@ -261,9 +274,18 @@ class Broker(Declared, RegionBroker, Administration):
             _RUNNING[name] = self
             with self.outbox:
                 scheduler = Scheduler(services, self.started, self.router.route) if scheduler_support else None
-                if scheduler is not None or time_stamping_plugin or force_persistency_mode_plugin:
+                statistics = Statistics(self, self.router.route) if statistics_plugin else None
+                if any(
+                    (scheduler, time_stamping_plugin, force_persistency_mode_plugin, authorization_plugin, statistics)
+                ):
                     self.interceptors = Interceptors(
-                        self.clock, self._transactions, time_stamping_plugin, force_persistency_mode_plugin, scheduler
+                        self.clock,
+                        self._transactions,
+                        time_stamping_plugin,
+                        force_persistency_mode_plugin,
+                        scheduler,
+                        self._authorization,
+                        statistics,
                     )
                 if self.store is not None:
                     for known in self.store.destinations():
@@ -431,15 +453,19 @@ class Broker(Declared, RegionBroker, Administration):
         """The addresses on which it listens; their ``url`` has the port that was bound."""
         return () if self._connectors is None else self._connectors.connectors
 
-    def authenticate(self, user: str | None, password: str | None) -> None:
-        """Let a client in that comes over the network. Raises AuthenticationError for a user that is not known or has
-        another password, and for one without a name where there are users and anonymous ones are not allowed."""
-        if self._users is None or (user is None and self._allow_anonymous):
-            return
+    def authenticate(self, user: str | None, password: str | None) -> tuple[str, ...]:
+        """Let a client in that comes over the network; returns the groups of its user. Raises AuthenticationError for a
+        user that is not known or has another password, and for one without a name where there are users and anonymous
+        ones are not allowed."""
+        if self._users is None:
+            return ()
+        if user is None and self._allow_anonymous:
+            return (ANONYMOUS,)
         known = self._users.get(user or "")
         if known is None or not compare_digest(known.encode(), (password or "").encode()):
             name = "null" if user is None else user
             raise AuthenticationError(f"User name [{name}] or password is invalid.")
+        return self._groups.get(user or "", ())
 
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
         """See Transport."""
@@ -458,6 +484,8 @@ class Broker(Declared, RegionBroker, Administration):
             name = f"ActiveMQ Connection Dispatcher: vm://{self.name}#{self._connected}"
             task = DispatchTask(self.clock, name, sink, self.acknowledge)
             self._connections[info.connection_id] = Connection(info.connection_id, info.client_id, sink, task)
+            if self._authorization is not None:
+                self._authorization.connected(info)
             self._advisories.connection_added(info)
 
     def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
@@ -479,6 +507,8 @@ class Broker(Declared, RegionBroker, Administration):
             for destination in list(connection.temporary):
                 self._remove_destination(destination)
             self._advisories.connection_removed(connection_id)
+            if self._authorization is not None:
+                self._authorization.disconnected(connection_id)
 
     def _connection(self, connection_id: str) -> Connection:
         found = self._connections.get(connection_id)
@@ -492,6 +522,8 @@ class Broker(Declared, RegionBroker, Administration):
         """See Transport."""
         with self.outbox:
             self._connection(connection_id)
+            if self._authorization is not None and destination is not None:
+                self._authorization.check(connection_id, destination, "write")
             with self.router.on_behalf_of(connection_id):
                 for part in () if destination is None else composite_parts(destination):
                     self.router.find(part)
@@ -513,6 +545,8 @@ class Broker(Declared, RegionBroker, Administration):
                 return self._subscriptions[info.consumer_id].prefetch
             if not -128 <= info.priority <= 127:
                 raise JMSError(f"consumer.priority = {info.priority}: must be -128 to 127")
+            if self._authorization is not None:
+                self._authorization.check(info.connection_id, info.destination, "read")
             # A region has destinations of its own kind only (RegionBroker.addConsumer).
             kind = info.destination.kind
             patterns = tuple(part for part in composite_parts(info.destination) if part.kind == kind)
@@ -553,6 +587,8 @@ class Broker(Declared, RegionBroker, Administration):
             return subscription.prefetch
 
     def _make_destination(self, name: Destination, policy: Policy | None) -> AnyDestination:
+        if self._authorization is not None:
+            self._authorization.check_creation(self.router.creator, name)
         if name.kind.endswith("queue"):
             return QueueDestination(self._services, self.dead_letters, self.slow_consumers, name, policy)
         return TopicDestination(self._services, self.topics, self.slow_consumers, name, policy)
@@ -646,8 +682,12 @@ class Broker(Declared, RegionBroker, Administration):
             self._open()
             if self.interceptors is not None:
                 now = self.clock.now()
-                messages = [each for each in messages if not self.interceptors.takes(destination, each, None, now)]
+                messages = [each for each in messages if self._passes_on(connection_id, destination, each, now)]
             self.router.route_all(destination, messages, connection_id, self.clock.now())
+
+    def _passes_on(self, connection_id: str, destination: Destination, message: Message, now: int) -> bool:
+        assert self.interceptors is not None
+        return not self.interceptors.takes(connection_id, destination, message, None, now)
 
     def _acknowledge_of(self, subscription: Subscription, ack: MessageAck) -> None:
         """What a consumer says of its messages. What one queue's core alone decides, the region says there at once."""
@@ -792,6 +832,28 @@ class Broker(Declared, RegionBroker, Administration):
     def is_slow(self, subscription: Subscription) -> bool:
         """Whether a consumer is marked slow."""
         return self.slow_consumers.is_slow(subscription)
+
+    def _release_consumers(self, queue: QueueDestination) -> None:
+        """The queue goes, its consumers stay: a queue of that name that is made later has them."""
+        for subscription in queue.consumers():
+            queue.remove(subscription, lost=True)
+            subscription.spread = True
+            self._spread[subscription.info.consumer_id] = subscription
+
+    @property
+    def destination_views(self) -> list[DestinationView]:
+        """What JMX shows of every destination."""
+        return [self.view(destination) for destination in self.router.destinations]
+
+    @property
+    def connector_urls(self) -> dict[str, str]:
+        """Scheme -> what its connector listens on."""
+        return {each.uri.scheme: each.url for each in self.transport_connectors}
+
+    @property
+    def data_directory(self) -> str:
+        """Where its store is, empty if it has none."""
+        return self._directory
 
     # Events
 

@@ -83,6 +83,9 @@ def configured(found: BrokerConfiguration, given: InPlace) -> Configured:
         "scheduler_support": found.scheduler_support,
         "time_stamping_plugin": found.time_stamping_plugin,
         "force_persistency_mode_plugin": found.force_persistency_mode_plugin,
+        "groups": dict(found.groups),
+        "authorization_plugin": found.authorization_plugin,
+        "statistics_plugin": found.statistics_plugin,
     }
     empty_store = folder if found.delete_all_messages_on_startup else None
     return Configured(arguments, empty_store, found.destinations, tuple(left_out))

@@ -35,8 +35,8 @@ class ListeningBroker(Transport, Protocol):
     def started(self) -> int:
         """When it was started, ms."""
 
-    def authenticate(self, user: str | None, password: str | None) -> None:
-        """Raises AuthenticationError for a client that may not come in."""
+    def authenticate(self, user: str | None, password: str | None) -> tuple[str, ...]:
+        """The groups of a client's user. Raises AuthenticationError for one that may not come in."""
 
 
 class TransportConnector:

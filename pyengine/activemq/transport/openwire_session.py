@@ -77,7 +77,7 @@ class OpenWireSession:
         control: Callable[[ConsumerControl], None] = lambda command: None,
         failed: Callable[[str], None] = lambda reason: None,
         *,
-        authenticate: Callable[[str | None, str | None], None] = lambda user, password: None,
+        authenticate: Callable[[str | None, str | None], tuple[str, ...]] = lambda user, password: (),
         client_address: str = "",
     ) -> None:
         self.connected = False
@@ -164,13 +164,14 @@ class OpenWireSession:
             raise ProtocolError("ConnectionInfo.connection_id is null")
         if command.client_id is None:
             raise InvalidClientIDError("No clientID specified for connection request")
-        self._authenticate(command.user_name, command.password)
+        groups = self._authenticate(command.user_name, command.password)
         info = ConnectionInfo(
             id_text(command.connection_id),
             command.client_id,
             user_name=command.user_name,
             password=command.password,
             client_ip=self._client_address,
+            groups=groups,
         )
         self._broker.add_connection(info, self._sink)
         self.connection_id = info.connection_id

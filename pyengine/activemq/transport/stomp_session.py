@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 
 from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
@@ -29,10 +30,7 @@ from pyengine.activemq.transport.stomp_frames import (
     ordered,
 )
 from pyengine.destinations import Destination
-from pyengine.errors import (
-    ProtocolError,
-    PyengineError,
-)
+from pyengine.errors import AuthenticationError, ProtocolError, PyengineError
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
@@ -92,7 +90,7 @@ class StompSession:
         failed: Callable[[str], None] = lambda reason: None,
         *,
         default_heart_beat: str = "0,0",
-        authenticate: Callable[[str | None, str | None], None] = lambda user, password: None,
+        authenticate: Callable[[str | None, str | None], tuple[str, ...]] = lambda user, password: (),
     ) -> None:
         self.connection_id = connection_id
         self.client_id = ""
@@ -175,8 +173,8 @@ class StompSession:
             client_ip=headers.get("host"),
         )
         try:
-            self._authenticate(info.user_name, info.password)
-            self._broker.add_connection(info, self._sink)
+            groups = self._authenticate(info.user_name, info.password)
+            self._broker.add_connection(replace(info, groups=groups), self._sink)
             self._added = True
             self._broker.add_producer(self.connection_id, self._producer_id)
         except PyengineError as error:
@@ -242,7 +240,10 @@ class StompSession:
 
     def _create_temporary(self, kind: str) -> Destination:
         made = Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
-        self._broker.add_destination(self.connection_id, made)
+        try:
+            self._broker.add_destination(self.connection_id, made)
+        except AuthenticationError as error:
+            self.asynchronous_failure(error)
         return made
 
     # Subscriptions
