@@ -187,10 +187,10 @@ cdef class Bean:
                 if property is None:
                     continue
             if property.type.kind == Kind.TEXT and type(value) is str:
-                made[property.name] = value
+                properties[property.name] = value
                 continue
             if property.type.kind == Kind.INT and type(value) is int and -INT32 <= value < INT32:
-                made[property.name] = value
+                properties[property.name] = value
                 continue
             value = read_value(property.type, value, f"{where}.{property.name}")
             if value is not None or property.type.nullable:

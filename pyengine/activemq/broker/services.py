@@ -59,8 +59,8 @@ class BrokerServices:
 
     name, release, cursor_limit, policies: the broker's settings. outbox: each change of the broker runs inside it.
     store: None for a broker in memory. report: tells callbacks of an event, and sends its advisory message. call_at:
-    runs an action as a change of the broker when the clock reaches a time, unless the broker is closed by then. looks: for
-    expired messages of queues.
+    runs an action as a change of the broker when the clock reaches a time, unless the broker is closed by then. looks:
+    for expired messages of queues.
     """
 
     name: str
