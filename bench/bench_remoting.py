@@ -108,7 +108,11 @@ class OurClient:
             answers: list[PullResult | Exception] = []
             came = threading.Event()
 
-            def answered(result: PullResult | Exception, answers: list = answers, came: threading.Event = came) -> None:
+            def answered(
+                result: PullResult | Exception,
+                answers: list[PullResult | Exception] = answers,
+                came: threading.Event = came,
+            ) -> None:
                 answers.append(result)
                 came.set()
 
@@ -325,8 +329,11 @@ def rows() -> Iterator[Row]:
             return
         stack.callback(real.close)
         names = start(real, folder, folder / "store")
-        with rocketmq.Cluster(names) as cluster:
-            while not cluster.topic_subscribe_info(TOPIC):
+        with rocketmq.Producer(namesrv_addr=names) as producer:
+            while True:
+                with contextlib.suppress(rocketmq.MQClientError):  # until the broker has registered
+                    producer.send(Message(TOPIC, BODY))
+                    break
                 time.sleep(0.2)
         yield from client_rows(names)
         yield from server_rows(names, real.pid)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pyengine import rocketmq
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
+from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.stored_message import (
     COMPRESSED,
     decode_client_messages,
@@ -73,8 +74,8 @@ def stored(chance: random.Random) -> bytes:
         if chance.random() < 0.5:
             body, flag = compress(body), COMPRESSED | chance.choice(tuple(TYPES.values()))
         found += encode_stored(
-            "orders", body, properties(chance), born_host=HOST, store_host=HOST, sys_flag=flag,
-            version=chance.choice((1, 2)), queue_offset=chance.randrange(9),
+            "orders", body, properties(chance), (7, 0, chance.randrange(9)), Origin(0, HOST, sys_flag=flag), (0, HOST),
+            version=chance.choice((1, 2)),
         )  # fmt: skip
     return found
 
