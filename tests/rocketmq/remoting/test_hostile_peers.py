@@ -134,6 +134,7 @@ def test_the_connection_that_holds_most_memory_ends_when_all_hold_too_much(
 def test_a_server_out_of_descriptors_waits_and_goes_on(broker: rocketmq.Broker) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with closing(Peer(broker.broker_addresses[0])) as peer, ExitStack() as stack:
+        assert send(peer, "orders").code == 0  # it is accepted
         stack.enter_context(closing(later := socket.socket()))
         host, _, port = broker.broker_addresses[0].rpartition(":")
         resource.setrlimit(resource.RLIMIT_NOFILE, (later.fileno() + 1, hard))
