@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import selectors
 import socket
+import ssl
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -22,6 +23,7 @@ READ = 64 * 1024  # bytes read from a connection before others have their turn
 AHEAD = 128 * 1024  # bytes written ahead of what the socket took; beyond them its client is not read from either
 TURN = 500  # messages that one connection is given before others have their turn
 BLOCKED_CHECK = 1.0  # seconds between looks at clients that take nothing
+WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class ListeningBroker(Transport, Protocol):
@@ -42,13 +44,14 @@ class ListeningBroker(Transport, Protocol):
 class TransportConnector:
     """An address on which a broker listens. url: what a client connects to, with the port that was bound."""
 
-    def __init__(self, uri: ConnectorURI, listener: socket.socket) -> None:
+    def __init__(self, uri: ConnectorURI, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
         self.uri = uri
         self.name = uri.scheme
         self.port: int = listener.getsockname()[1]
         self.host = uri.host
         self.url = uri.url(self.port)
         self.listener = listener
+        self.tls = tls
         self.connections = 0
 
     def __repr__(self) -> str:
@@ -95,6 +98,8 @@ class ClientConnection(ABC):
         self._dispatches: deque[MessageDispatch] = deque()
         self._asked = False
         self._events = 0
+        self._tls = client if isinstance(client, ssl.SSLSocket) else None
+        self._handshaking = self._tls is not None
         now = time.monotonic()
         self._created = self._last_read = self._last_write = self._last_taken = now
         self._received = False
@@ -171,10 +176,28 @@ class ClientConnection(ABC):
 
     def ready(self) -> None:
         """The socket has something to read, or takes more."""
+        if self.open and self._handshaking and not self._shake_hands():
+            return
         if self.open and self._events & selectors.EVENT_READ:
             self._read()
         if self.open:
             self.flush()
+
+    def _shake_hands(self) -> bool:
+        """Go on with the TLS handshake; whether it is complete."""
+        assert self._tls is not None
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._wait_for(selectors.EVENT_READ)
+        except ssl.SSLWantWriteError:
+            self._wait_for(selectors.EVENT_READ | selectors.EVENT_WRITE)
+        except OSError as error:
+            self._cut(f"the TLS handshake has failed: {error}")
+        else:
+            self._handshaking = False
+            self._wait_for(selectors.EVENT_READ)
+        return not self._handshaking
 
     def _flush_dispatches(self) -> None:
         self._asked = False
@@ -184,7 +207,10 @@ class ClientConnection(ABC):
     def _read(self) -> None:
         try:
             data = self.socket.recv(READ)
-        except (BlockingIOError, InterruptedError):
+            if self._tls is not None and data:  # bytes that TLS has decrypted do not make the socket ready
+                while self._tls.pending():
+                    data += self.socket.recv(READ)
+        except WOULD_BLOCK:
             return
         except OSError:
             self.close()
@@ -205,6 +231,8 @@ class ClientConnection(ABC):
 
     def flush(self) -> None:
         """Give the socket what it takes, and then look at what is left."""
+        if self._handshaking:
+            return
         out, dispatches = self._out, self._dispatches
         try:
             turn = TURN
@@ -217,7 +245,7 @@ class ClientConnection(ABC):
                 taken = self.socket.send(out)
                 del out[:taken]
                 self._last_write = self._last_taken = time.monotonic()
-        except (BlockingIOError, InterruptedError):
+        except WOULD_BLOCK:
             pass
         except OSError:
             self.close()

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import count
 
 from pyengine.activemq.transport.client_connection import ClientConnection, ListeningBroker, TransportConnector
-from pyengine.activemq.transport.connectors import ConnectorURI
+from pyengine.activemq.transport.connectors import ConnectorURI, tls_context
 from pyengine.activemq.transport.openwire_connector import OpenWireConnection
 from pyengine.activemq.transport.stomp_connector import StompConnection
 from pyengine.clock import ManualClock
@@ -32,6 +32,8 @@ BLOCKED_CHECK = 1.0  # seconds between looks at clients that take nothing
 CONNECTIONS: dict[str, type[ClientConnection]] = {
     "stomp": StompConnection,
     "stomp+nio": StompConnection,
+    "stomp+ssl": StompConnection,
+    "stomp+nio+ssl": StompConnection,
     "tcp": OpenWireConnection,
     "nio": OpenWireConnection,
 }
@@ -74,6 +76,7 @@ class ConnectorThread:
 
     def listen(self, uri: ConnectorURI) -> None:
         """Listen on one more address."""
+        tls = tls_context(uri)
         family = socket.AF_INET6 if ":" in uri.host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -87,7 +90,7 @@ class ConnectorThread:
             problem = f"cannot be listened on: {error.strerror or error}"
             hint = "another program has the port, or this machine does not have the address; port 0 is any free one"
             raise ConfigurationError("transport connector", uri.uri, problem, hint) from error
-        connector = TransportConnector(uri, listener)
+        connector = TransportConnector(uri, listener, tls)
         self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(connector))
         self.connectors += (connector,)
 
@@ -202,6 +205,13 @@ class ConnectorThread:
             client.setblocking(False)
             with suppress(OSError):
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if connector.tls is not None:
+                try:
+                    client = connector.tls.wrap_socket(client, server_side=True, do_handshake_on_connect=False)
+                except OSError as error:  # it has gone
+                    LOG.warning("%s: %s: closed: %s", connector, address, error)
+                    client.close()
+                    continue
             connector.connections += 1
             kind = CONNECTIONS[connector.uri.scheme]
             self._connections.add(kind(self, connector, client, f"{address[0]}:{address[1]}"))
