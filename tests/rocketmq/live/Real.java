@@ -87,7 +87,23 @@ public class Real {
         NettyServerConfig brokerServer = new NettyServerConfig();
         brokerServer.setListenPort(request.getIntValue("brokerPort"));
         brokerServer.setBindAddress("127.0.0.1");
-        broker = new BrokerController(config, brokerServer, new NettyClientConfig(), store);
+        org.apache.rocketmq.auth.config.AuthConfig auth = new org.apache.rocketmq.auth.config.AuthConfig();
+        auth.setConfigName(request.getString("broker"));
+        auth.setAuthConfigPath(home + "/auth");
+        if (request.getString("account") != null) {
+            JSONObject account = JSON.parseObject(request.getString("account"));
+            JSONObject user = new JSONObject(), keys = new JSONObject();
+            user.put("username", account.getString("key"));
+            user.put("password", account.getString("secret"));
+            keys.put("accessKey", account.getString("key"));
+            keys.put("secretKey", account.getString("secret"));
+            auth.setAuthenticationEnabled(true);
+            auth.setAuthenticationProvider("org.apache.rocketmq.auth.authentication.provider.DefaultAuthenticationProvider");
+            auth.setAuthenticationMetadataProvider("org.apache.rocketmq.auth.authentication.provider.LocalAuthenticationMetadataProvider");
+            auth.setInitAuthenticationUser(user.toJSONString());
+            auth.setInnerClientAuthenticationCredentials(keys.toJSONString());
+        }
+        broker = new BrokerController(config, brokerServer, new NettyClientConfig(), store, auth);
         if (!broker.initialize()) throw new IllegalStateException("the broker does not initialize");
         bindToLoopback();
         broker.start();
