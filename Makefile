@@ -78,7 +78,7 @@ differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.live --operations 20000
 
 interop: build
-	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/rocketmq/live/test_square.py tests/rocketmq/live/test_tls.py tests/activemq/stomp tests/activemq/openwire tests/examples/test_service.py $(PYTEST_ARGS)
+	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/rocketmq/live/test_square.py tests/rocketmq/live/test_tls.py tests/rocketmq/live/test_access_keys.py tests/activemq/stomp tests/activemq/openwire tests/examples/test_service.py $(PYTEST_ARGS)
 	$(BIN)/python -m tests.rocketmq.live.square
 
 kafka: build

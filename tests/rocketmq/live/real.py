@@ -78,3 +78,31 @@ class Real:
         """End the JVM."""
         end(self._process)
         self._errors.close()
+
+
+class Older:
+    """A name server and a broker 4.9.7 in a JVM. names: the name server. Raises RivalMissingError as Real does."""
+
+    def __init__(self, home: Path, levels: str, check: int) -> None:
+        folder = BUILD.with_name("rocketmq-4.9.7")
+        path = harness(HERE / "older", folder / "jars", folder / "classes", "rocketmq-older")
+        home.mkdir(parents=True, exist_ok=True)
+        ports = free_port(), free_port()
+        self.names = f"127.0.0.1:{ports[0]}"
+        self._errors = (home / "jvm.log").open("w")
+        options = ("-Dtls.server.mode=disabled", f"-Duser.home={home}")
+        self._process = subprocess.Popen(
+            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx300m", *OPENED, *options, "-cp", path, "Older",
+             str(home), *map(str, ports), levels, str(check)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, text=True, encoding="utf-8",
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.strip() == "started":
+                return
+        raise AssertionError(f"the broker 4.9.7 did not start: see {self._errors.name}")
+
+    def close(self) -> None:
+        """End the JVM."""
+        end(self._process)
+        self._errors.close()

@@ -33,7 +33,7 @@ from tests.rocketmq.live.corners import (
     second_levels,
     until,
 )
-from tests.rocketmq.live.real import Real
+from tests.rocketmq.live.real import Older, Real
 from tests.rocketmq.live.scripts import start
 
 CHECK = 5000  # ms between a broker's looks at half messages
@@ -50,11 +50,24 @@ CORNERS = {
     "Java 4.9.8 on pyengine": ("4.9.8", "ours"),
     "Go on 5.3.3": ("go", "real"),
     "Go on pyengine": ("go", "ours"),
+    "Java 4.9.8 on 4.9.7": ("4.9.8", "older"),
+    "pyengine on 4.9.7": ("python", "older"),
 }
+# What is played on the older broker.
+ON_OLDER = (
+    "tag", "two_tags", "sql_numbers", "sql_is_null", "sql_that_is_none", "comes_again", "dead_letter",
+    "retry_with_a_level", "in_order", "orderly_dead_letter", "two_members_share", "a_member_leaves", "broadcasting",
+    "from_first", "goes_on_where_it_was", "commits", "reset_while_a_member_consumes", "what_a_message_has",
+    "a_large_body", "delay_level", "batch", "transactions_commit_and_roll_back", "lite_pull_seeks",
+    "lite_pull_commits", "query_by_key", "request_and_reply", "namespace",
+)  # fmt: skip
 OF_SEND = ("queue", "how", "decision", "transactions", "group", "namespace")
 REFERENCE = "Java on 5.3.3"
 # The Go client checks, retries and stores some things otherwise than Java's.
-REFERENCES = {"Go on 5.3.3": "Go on 5.3.3", "Go on pyengine": "Go on 5.3.3"}
+REFERENCES = {
+    "Go on 5.3.3": "Go on 5.3.3", "Go on pyengine": "Go on 5.3.3", "Java 4.9.8 on 4.9.7": "Java 4.9.8 on 4.9.7",
+    "pyengine on 4.9.7": "Java 4.9.8 on 4.9.7",
+}  # fmt: skip
 # rocketmq-client 5.3.3 gives up waiting for a reply that it has acknowledged, on either broker.
 GIVES_UP = {("request_and_reply", "Java on 5.3.3"), ("request_and_reply", "Java on pyengine")}
 GAVE_UP = "gives up"
@@ -844,7 +857,7 @@ class Outcome:
 
 
 @contextmanager
-def corners() -> Iterator[dict[str, tuple[Client, str]]]:
+def corners(with_older: bool) -> Iterator[dict[str, tuple[Client, str]]]:
     """Corner -> its client, and the name server."""
     home = Path(tempfile.mkdtemp(prefix="square-"))
     transactions.CHECK_INTERVAL = CHECK
@@ -853,8 +866,14 @@ def corners() -> Iterator[dict[str, tuple[Client, str]]]:
         stack.callback(jvm.close)
         names = {"real": start(jvm, home, home / "store", second_levels(), timers=True, check=CHECK)}
         names["ours"] = stack.enter_context(our_broker(message_delay_level=second_levels())).name_server_address
+        if with_older:
+            older = Older(home / "older", second_levels(), CHECK)
+            stack.callback(older.close)
+            names["older"] = older.names
         found: dict[str, tuple[Client, str]] = {}
         for title, (kind, broker) in CORNERS.items():
+            if broker not in names:
+                continue
             own = home / title.replace(" ", "-")
             client: Client
             if kind == "python":
@@ -867,8 +886,10 @@ def corners() -> Iterator[dict[str, tuple[Client, str]]]:
         yield found
 
 
-def play(name: str, client: Client, names: str) -> Outcome:
+def play(title: str, name: str, client: Client, names: str) -> Outcome:
     """One scenario in one corner."""
+    if CORNERS[title][1] == "older" and name not in ON_OLDER:
+        return Outcome(failure=f"{NOT_THERE}: not played")
     # Both clients of a broker play it, one after the other.
     corner = Corner(client, names, f"{name.replace('_', '-')}-{id(client) % 10_000}")
     try:
@@ -896,11 +917,11 @@ def play_all(chosen: Sequence[str]) -> dict[str, dict[str, Outcome]]:
     def in_corner(title: str, client: Client, names: str) -> None:
         begun = time.monotonic()
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for name, outcome in pool.map(lambda name: (name, play(name, client, names)), chosen):
+            for name, outcome in pool.map(lambda name: (name, play(title, name, client, names)), chosen):
                 outcomes[name][title] = outcome
         print(f"{title}: {time.monotonic() - begun:.0f} s", file=sys.stderr, flush=True)
 
-    with corners() as found, ThreadPoolExecutor(CORNERS_AT_ONCE) as pool:
+    with corners(any(name in ON_OLDER for name in chosen)) as found, ThreadPoolExecutor(CORNERS_AT_ONCE) as pool:
         for done in [pool.submit(in_corner, title, *each) for title, each in found.items()]:
             done.result()
     return outcomes
@@ -908,7 +929,7 @@ def play_all(chosen: Sequence[str]) -> dict[str, dict[str, Outcome]]:
 
 def reference(name: str, title: str) -> str:
     """The corner that a corner is compared with."""
-    return SCENARIO_REFERENCES.get(name) or REFERENCES.get(title, REFERENCE)
+    return REFERENCES.get(title) or SCENARIO_REFERENCES.get(name, REFERENCE)
 
 
 def verdict(outcome: Outcome, reference: Outcome) -> str:
@@ -927,6 +948,7 @@ def table(outcomes: dict[str, dict[str, Outcome]]) -> str:
         cells = [
             GAVE_UP if (name, title) in GIVES_UP else verdict(found[title], found[reference(name, title)])
             for title in CORNERS
+            if title in found
         ]
         lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
     return "\n".join(lines)
