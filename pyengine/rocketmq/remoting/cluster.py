@@ -83,6 +83,7 @@ CHECK_CLIENT_CONFIG = 46
 NOTIFY_CONSUMER_IDS_CHANGED = 40
 
 SUCCESS = 0
+REQUEST_CODE_NOT_SUPPORTED = 3
 PULL_STATUS = {
     SUCCESS: PullStatus.FOUND,
     19: PullStatus.NO_NEW_MSG,
@@ -155,6 +156,7 @@ class Cluster:
         self._routes: dict[str, _Route] = {}
         self._brokers: dict[str, dict[int, str]] = {}  # name -> broker id -> address
         self._suggested: dict[MessageQueue, int] = {}  # broker id that the last pull was told to ask next
+        self._without_lite_pull: set[str] = set()  # addresses of brokers that do not know its code
         self._heartbeats: dict[str, bytes] = {}  # group -> the body of its last heartbeat
         self._producer_heartbeats: dict[str, bytes] = {}  # the same of producer groups
         self.sending = Sending(self._remoting, self.clock, self.publish_queues, self._master)
@@ -387,15 +389,21 @@ class Cluster:
             "bname": queue.broker_name,
         }
 
+        command = self._command("PullMessageRequestHeader", fields)
+        is_lite = bool(request.sys_flag & FLAG_LITE_PULL) and address not in self._without_lite_pull
+        if is_lite:
+            command.code = LITE_PULL_MESSAGE
+
         def answered(answer: RemotingCommand | RemotingError) -> None:
             try:
+                if is_lite and isinstance(answer, RemotingCommand) and answer.code == REQUEST_CODE_NOT_SUPPORTED:
+                    self._without_lite_pull.add(address)  # a broker 4.9, which a client 5.3.3 gets no further with
+                    self.pull_message(request, callback)
+                    return
                 callback(answer if isinstance(answer, RemotingError) else self._pull_result(queue, answer))
-            except (MQBrokerError, ProtocolError) as error:
+            except (MQBrokerError, MQClientError, ProtocolError, RemotingError) as error:
                 callback(error)
 
-        command = self._command("PullMessageRequestHeader", fields)
-        if request.sys_flag & FLAG_LITE_PULL:
-            command.code = LITE_PULL_MESSAGE
         self._remoting.invoke_async(address, command, request.timeout_millis, answered)
 
     def _pull_result(self, queue: MessageQueue, answer: RemotingCommand) -> PullResult:

@@ -21,6 +21,7 @@ from pyengine._engine.rocketmq.client.lite_pull import (
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, IllegalStateError
 from pyengine.rocketmq import ConsumeFromWhere, Message, MessageQueue, MQClientError, ProcessQueue
+from pyengine.rocketmq.server import broker_requests
 
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 QUEUES = [MessageQueue("T", "broker-a", number) for number in range(4)]
@@ -464,3 +465,20 @@ def test_over_tcp_it_is_the_same() -> None:
             assert bodies(assigned, 5000) == [b"1", b"3", b"5"]
             assigned.seek(QUEUES[1], 2)
             assert bodies(assigned, 5000) == [b"5"]
+
+
+def test_a_broker_that_does_not_know_lite_pulls_is_asked_the_older_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = broker_requests.BrokerRequests.__init__
+
+    def older(self: Any, *given: Any) -> None:
+        real(self, *given)
+        del self.requests[361]
+
+    monkeypatch.setattr(broker_requests.BrokerRequests, "__init__", older)
+    with rocketmq.Broker(listen="127.0.0.1:0") as broker:
+        rocketmq.Producer(broker).send(Message("T", b"tea"), queue=None)
+        with rocketmq.DefaultLitePullConsumer(
+            "G", namesrv_addr=broker.name_server_address, consume_from_where=FIRST
+        ) as consumer:
+            consumer.assign(consumer.fetch_message_queues("T"))
+            assert bodies(consumer, 5000) == [b"tea"]

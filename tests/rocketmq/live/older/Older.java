@@ -1,4 +1,5 @@
 import io.netty.bootstrap.ServerBootstrap;
+import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
@@ -41,6 +42,8 @@ public class Older {
     }
 
     public static void main(String[] arguments) throws Exception {
+        PrintStream replies = System.out;
+        System.setOut(System.err);  // where the loggers write
         // As BrokerStartup does; name servers take other forms from brokers without it.
         System.setProperty(RemotingCommand.REMOTING_VERSION_KEY, Integer.toString(MQVersion.CURRENT_VERSION));
         String home = arguments[0];
@@ -77,7 +80,8 @@ public class Older {
         set(accepting, "socketAddressListen", new InetSocketAddress("127.0.0.1", brokerPort + 1));
         broker.start();
         broker.registerBrokerAll(true, false, true);
-        System.out.println("started");
+        replies.println("started");
+        replies.flush();
         while (System.in.read() >= 0) { }
         Runtime.getRuntime().halt(0);
     }
