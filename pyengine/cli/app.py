@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 import pyengine
 from pyengine.cli.outlet import print_json, refuse, tell
-from pyengine.errors import PyengineError, UnknownNameError
+from pyengine.errors import ConfigurationError, PyengineError, UnknownNameError
 from pyengine.visible import one_line
 
 USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]  # what the command line itself refuses
@@ -74,11 +74,24 @@ class Lang(StrEnum):
     zh = "zh"
 
 
+class Form(StrEnum):
+    """What lint prints."""
+
+    plain = "plain"
+    json = "json"
+    sarif = "sarif"
+    github = "github"
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Page = Annotated[Path | None, typer.Option("--report", help="Also write an offline HTML page.")]
 TableLanguage = Annotated[Lang, typer.Option("--lang", help="Language of the table and of the page; JSON is English.")]
 FindingLanguage = Annotated[
     Lang, typer.Option("--lang", help="Language of the findings and of the page; JSON is English.")
+]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option("--select", help="Rules, by the names that findings show, with commas between; may be repeated."),
 ]
 Define = Annotated[
     list[str] | None,
@@ -296,6 +309,14 @@ def lint(
         typer.Argument(help="activemq.xml, topologies, push consumers' parameters, application.yml; - is stdin."),
     ],
     as_json: Json = False,
+    form: Annotated[
+        Form | None,
+        typer.Option("--format", help="json is --json; sarif (2.1.0) and github (annotations) are in English."),
+    ] = None,
+    select: Rules = None,
+    ignore: Annotated[
+        list[str] | None, typer.Option("--ignore", help="Rules whose findings are left out, also of those selected.")
+    ] = None,
     report: Page = None,
     lang: FindingLanguage = Lang.en,
     encoding: Encoding = "",
@@ -312,21 +333,31 @@ def lint(
         from pyengine.backlog.heard import heard
         from pyengine.backlog.pages import findings_page
         from pyengine.backlog.pages import page as pages
+        from pyengine.cli import annotations
         from pyengine.cli import lint as linting
         from pyengine.cli import policies as policing
 
         pages.check_target(report)
-        answer = linting.ask(files, encoding, policing.properties_of(define or []))
+        if as_json and form not in (None, Form.json):
+            raise ConfigurationError("--format", form, "stands beside --json", "give one of them")
+        form = Form.json if as_json else form or Form.plain
+        answer = linting.ask(files, encoding, policing.properties_of(define or [])).chosen(select or (), ignore or ())
         if report is not None:
             worst_first = sorted(answer.found, key=lambda each: -each[1].severity)
             names, traps = [name for name, _ in worst_first], [trap for _, trap in worst_first]
             remarks = [Remark(name, 0, "", heard(str(error))) for name, error in answer.refused]
             page = findings_page.render("Traps in the configuration", traps, remarks, lang.value, names)
             pages.write(page, report)
-        if as_json:
-            print_json(linting.as_dict(answer))
-        else:
-            linting.show(answer, Console(), lang.value)
+        match form:
+            case Form.json:
+                print_json(linting.as_dict(answer))
+            case Form.sarif:
+                print_json(annotations.sarif(answer.found, answer.texts, answer.refused))
+            case Form.github:
+                for line in annotations.github(answer.found, answer.texts, answer.refused):
+                    print(line)
+            case Form.plain:
+                linting.show(answer, Console(), lang.value)
         for _, error in answer.refused:
             tell(f"pyengine: {error}")
     raise typer.Exit(answer.exit_code)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Console
@@ -11,6 +11,7 @@ from rich.console import Console
 from pyengine.backlog.diagnosis.evidence.opening import open_whole
 from pyengine.backlog.findings import Finding, Language, say
 from pyengine.backlog.lint.checks import lint, lint_broker, lint_consumer, lint_consumers, lint_spring
+from pyengine.backlog.lint.codes import checked
 from pyengine.backlog.lint.rules import push_consumer, spring
 from pyengine.cli.findings import show_finding
 from pyengine.cli.tables import plain
@@ -26,6 +27,13 @@ class Answer(NamedTuple):
 
     found: Found
     refused: list[tuple[str, PyengineError]]
+    texts: dict[str, str]
+
+    def chosen(self, select: Iterable[str], ignore: Iterable[str]) -> Answer:
+        """Without the findings that are not wanted. Raises ConfigurationError for a name that no rule has."""
+        wanted, unwanted = checked("--select", select), checked("--ignore", ignore)
+        found = [each for each in self.found if (not wanted or each[1].code in wanted) and each[1].code not in unwanted]
+        return self._replace(found=found)
 
     @property
     def exit_code(self) -> int:
@@ -50,7 +58,7 @@ def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] 
     reading.join()
     if reading.refused and not reading.understood:
         raise reading.refused[0][1]
-    return Answer(reading.found, reading.refused)
+    return Answer(reading.found, reading.refused, reading.texts)
 
 
 class _Reading:
@@ -60,6 +68,7 @@ class _Reading:
         self.properties = properties
         self.found: Found = []
         self.refused: list[tuple[str, PyengineError]] = []
+        self.texts: dict[str, str] = {}
         self.understood = 0
         self.brokers: list[BrokerConfiguration] = []
         self.topologies: list[tuple[str, Topology]] = []
@@ -67,6 +76,7 @@ class _Reading:
 
     def read(self, name: str, text: str) -> None:
         """Take in one file; its own findings follow at once, those of a topology when all files are there."""
+        self.texts[name] = text
         try:
             self._read(name, text)
         except InvalidSourceError as error:
