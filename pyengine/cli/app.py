@@ -383,7 +383,7 @@ def simulate(
         pages.check_target(report)
         asked, played = simulating.ask(scenario, encoding, lang.value)
         if report is not None:
-            pages.write(simulation_page.render(asked.title, played, lang.value), report)
+            pages.write(simulation_page.render(asked.title, played, lang.value, scenario), report)
         if as_json:
             print_json(simulating.as_dict(asked, played))
         else:

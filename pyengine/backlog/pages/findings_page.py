@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyengine import __version__
 from pyengine.backlog.diagnosis.evidence import Remark
 from pyengine.backlog.findings import Finding, Language, Severity
 from pyengine.backlog.pages import page as pages
@@ -30,10 +31,16 @@ def render(
         (each, files[number] if several and not each.where.startswith(files[number]) else "")
         for number, each in enumerate(findings)
     ]
+    kinds: dict[str, list[int]] = {}  # code -> places of its findings; those of one kind behind the first are folded
+    for number, finding in enumerate(findings):
+        kinds.setdefault(finding.code, []).append(number)
     return pages.render(
         "findings.html",
         language,
         title=title,
+        kinds=kinds,
+        version=__version__,
+        inputs=[] if read else list(dict.fromkeys(files)),
         findings=placed,
         remarks=remarks,
         counts=counts,

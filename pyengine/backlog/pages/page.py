@@ -85,9 +85,9 @@ def write(text: str, path: Path) -> None:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
-def points(values: list[float] | list[int], top: float) -> str:
-    """An SVG polyline of values from 0 to ``top`` in a box of CHART_WIDTH x CHART_HEIGHT."""
-    step = CHART_WIDTH / max(len(values) - 1, 1)
+def points(values: list[float] | list[int], top: float, width: float = 1.0) -> str:
+    """An SVG polyline of values from 0 to ``top`` in a box of CHART_WIDTH x CHART_HEIGHT; width: its share of it."""
+    step = width * CHART_WIDTH / max(len(values) - 1, 1)
     heights = (CHART_HEIGHT * (1 - value / top) for value in values)
     return " ".join(f"{index * step:.1f},{height:.1f}" for index, height in enumerate(heights))
 

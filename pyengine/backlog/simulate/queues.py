@@ -205,7 +205,8 @@ class SimulatedConsumer(Checked):
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What happened. Arrays by message, ns, -1 where it did not come to that; see QueueRun."""
+    """What happened. Arrays by message, ns, -1 where it did not come to that; see QueueRun. gone: consumer -> the
+    moment (ns) from which it works on nothing, although messages may be in its hands."""
 
     workload: Workload
     names: dict[int, str]
@@ -218,6 +219,7 @@ class Simulation:
     work: dict[str, tuple[float, int]]
     held: dict[str, int]
     expired: int
+    gone: dict[str, int] = field(default_factory=dict)
 
     @property
     def delays(self) -> NDArray[np.float64]:
@@ -246,7 +248,7 @@ class Simulation:
     def load_max(self) -> int:
         """The most messages in work at any moment: behind one of the starts."""
         begun = np.sort(self.started[self.started >= 0])
-        ended = np.sort(self.finished[self.finished >= 0])
+        ended = self._ends_of_work()
         busy = np.arange(1, len(begun) + 1) - np.searchsorted(ended, begun, side="right")
         return int(busy.max()) if len(busy) else 0
 
@@ -265,11 +267,21 @@ class Simulation:
         """Messages being worked on at each time (seconds): the load on whatever the listeners call."""
         moments = (np.asarray(times, dtype=np.float64) * NS).astype(np.int64)
         begun = np.sort(self.started[self.started >= 0])
-        ended = np.sort(self.finished[self.finished >= 0])
+        ended = self._ends_of_work()
         return np.asarray(
             np.searchsorted(begun, moments, side="right") - np.searchsorted(ended, moments, side="right"),
             dtype=np.int64,
         )
+
+    def _ends_of_work(self) -> NDArray[np.int64]:
+        """When messages were worked on no more, rising: they were finished, or their consumer was gone."""
+        ends = [self.finished[self.finished >= 0]]
+        left = (self.started >= 0) & (self.finished < 0)
+        for number, name in self.names.items():
+            if name in self.gone:
+                begun = self.started[left & (self.consumers == number)]
+                ends.append(np.maximum(begun, self.gone[name]))
+        return np.sort(np.concatenate(ends))
 
     def lines(self) -> list[Said]:
         """Sentences about what the numbers do not show; of a queue none."""
@@ -478,7 +490,7 @@ def simulate(
         held["consumer_stopped"] = kept
     return Simulation(
         workload, names, end, run.consumers, run.dispatched, run.started, run.finished, run.deliveries, work, held,
-        expired,
+        expired, {each.name: int(each.dies_at * NS) for each in consumers if each.dies_at is not None},
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import pyengine
 from pyengine.backlog.diagnosis.diagnose import diagnose
 from pyengine.backlog.diagnosis.evidence import Remark, read_files
 from pyengine.backlog.findings import Finding, Language, Severity, chinese
@@ -53,7 +54,52 @@ def test_a_page_of_several_files_says_which() -> None:
     traps = [Finding("no_consumer", Severity.INFO, where, (), "") for where in ("queue q", "a.xml:3: policyEntry", "x")]
     page = findings_page.render("Traps in the configuration", traps, files=("q.toml", "a.xml", "x.toml"))
     assert [page.count(f'<span class="soft">{name}</span>') for name in ("q.toml", "a.xml", "x.toml")] == [1, 0, 1]
-    assert "q.toml" not in findings_page.render("Traps in the configuration", traps[:1], files=("q.toml",))
+    alone = findings_page.render("Traps in the configuration", traps[:1], files=("q.toml",))
+    assert alone.count("q.toml") == 1
+    assert f"<p>source: q.toml</p><p>pyengine {pyengine.__version__}</p>" in alone
+
+
+def test_findings_of_one_kind_are_folded_behind_the_first() -> None:
+    found = [
+        Finding(code, Severity.ERROR, f"queue {n}", (), "") for n, code in enumerate(("slow", "paused", "slow", "slow"))
+    ]
+    page = findings_page.render("Diagnosis", found)
+    assert re.findall(r'<section id="finding-(\d)"|(<details)', page) == [
+        ("1", ""),
+        ("", "<details"),
+        ("3", ""),
+        ("4", ""),
+        ("2", ""),
+    ]
+    assert "2 more of the kind slow" in page
+
+
+def drawn(page: str) -> list[list[tuple[float, float]]]:
+    """The lines of a page's charts, as shares of their boxes, from the bottom left."""
+    lines = re.findall(r'<polyline class="line-got" points="([^"]+)"', page)
+    return [
+        [(float(x) / pages.CHART_WIDTH, 1 - float(y) / pages.CHART_HEIGHT) for x, y in re.findall(r"(\S+),(\S+)", line)]
+        for line in lines
+    ]
+
+
+def test_variants_share_their_axes_and_peaks_are_as_high_as_their_labels() -> None:
+    workload = Workload.from_rate(100, 0.02, 3000)
+    played = {name: simulate(workload, [SimulatedConsumer(f"c{n}") for n in range(count)])
+              for name, count in (("one", 1), ("four", 4))}  # fmt: skip
+    backlog_of_one, _, backlog_of_four, load_of_four = drawn(simulation_page.render("", played))
+    ends, most = [played[name].end for name in ("one", "four")], [found.backlog_max for found in played.values()]
+    assert max(y for _, y in backlog_of_one) == 1
+    assert max(y for _, y in backlog_of_four) == pytest.approx(most[1] / most[0], abs=0.001)
+    assert max(x for x, _ in backlog_of_four) == pytest.approx(ends[1] / ends[0], abs=0.001)
+    assert max(y for _, y in load_of_four) == 1
+
+
+def test_a_consumer_that_died_has_no_message_in_progress() -> None:
+    workload = Workload.from_rate(100, 0.02, 1000)
+    alone = simulate(workload, [SimulatedConsumer("c", dies_at=5.0)])
+    assert alone.load([4.9, 5.1, 8.0]).tolist() == [1, 0, 0]
+    assert alone.load_max == 1
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -210,5 +210,9 @@ def _evidence(reader: Reader | None, text: str, file: str, modified: int | None)
     except ValueError as error:
         raise InvalidSourceError(file, f"looks like {reader.what} but cannot be read: {error}") from error
     if not found.sources:
-        found.sources.append(Source(file, reader.what, () if modified is None else (modified,)))
+        states = [each for kind in fields(found) for each in getattr(found, kind.name)]
+        times = {each.time for each in states if getattr(each, "time", None) is not None}
+        if not times and modified is not None:
+            times = {modified}
+        found.sources.append(Source(file, reader.what, tuple(sorted(times))))
     return found
