@@ -17,8 +17,8 @@ _TASKS = ("threads are the client side's own (docs/client.md)", False)
 _TEMPORARY = ("temporary destinations live as long as their connection", False)
 
 # The schemes of the connectors that pyengine listens on, and why it does not on others.
-CONNECTORS = ("stomp", "stomp+nio")
-OTHER_CONNECTOR = ("clients of STOMP and those in its own process reach pyengine's broker, others do not", False)
+CONNECTORS = ("tcp", "nio", "stomp", "stomp+nio")
+OTHER_CONNECTOR = ("clients of OpenWire, of STOMP and in its own process reach pyengine's broker, others do not", False)
 
 NOT_MODELLED = ("not modelled", True)
 FOREIGN = ("not part of the broker's configuration", False)

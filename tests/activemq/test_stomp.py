@@ -169,7 +169,7 @@ def test_users_come_in_with_their_password() -> None:
 CONNECTORS = """<broker xmlns="http://activemq.apache.org/schema/core" persistent="false" brokerName="xml">
 <transportConnectors>
 <transportConnector name="stomp" uri="stomp://127.0.0.1:0?maximumConnections=7&amp;wireFormat.maxFrameSize=1000"/>
-<transportConnector name="openwire" uri="tcp://127.0.0.1:0"/>
+<transportConnector name="amqp" uri="amqp://127.0.0.1:0"/>
 <transportConnector name="open" uri="stomp://0.0.0.0:0"/>
 <transportConnector name="odd" uri="stomp://127.0.0.1:0?transport.odd=1"/>
 </transportConnectors></broker>"""
@@ -183,7 +183,7 @@ def test_the_connectors_of_a_configuration_are_listened_on() -> None:
         assert (connector.uri.maximum_connections, connector.uri.max_frame_size) == (7, 1000)
         reasons = [part.reason for part in broker.left_out]
         assert [(part.line, part.element, part.name) for part in broker.left_out] == [
-            (4, 'transportConnector name="openwire"', "uri"),
+            (4, 'transportConnector name="amqp"', "uri"),
             (5, 'transportConnector name="open"', "uri"),
             (6, 'transportConnector name="odd"', "uri"),
         ]

@@ -393,7 +393,7 @@ def test_the_form_that_is_shipped() -> None:
     listed = {(part.name or part.element, part.value): part for part in found.not_modelled}
     assert {name for name, _ in listed} == {
         'io.fabric8.insight.log.log4j.Log4jLogQuery id="logQuery"', "producerFlowControl", "memoryLimit",
-        "managementContext", "persistenceAdapter", "systemUsage", "uri", "shutdownHooks", "resource",
+        "managementContext", "persistenceAdapter", "systemUsage", "shutdownHooks", "resource",
         'org.eclipse.jetty.security.HashLoginService id="securityLoginService"',
     }  # fmt: skip
     usage = listed["systemUsage", "systemUsage"]

@@ -79,7 +79,7 @@ def test_it_does_what_the_file_says(clock: ManualClock, tmp_path: Path) -> None:
 
 def test_what_it_does_not_do_is_listed_and_warned_of_once(clock: ManualClock) -> None:
     text = xml(
-        '<transportConnectors><transportConnector uri="tcp://0.0.0.0:61616"/></transportConnectors>\n'
+        '<transportConnectors><transportConnector uri="amqp://0.0.0.0:5672"/></transportConnectors>\n'
         "<plugins>\n<loggingBrokerPlugin/>\n<authorizationPlugin/></plugins>",
         'populateJMSXUserID="true"',
     )

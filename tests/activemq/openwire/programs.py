@@ -36,7 +36,7 @@ def text(message: Message | None) -> str:
 
 
 def all_of(consumer: MessageConsumer) -> list[str]:
-    """What it gets until nothing more comes."""
+    """Its messages, until nothing more comes."""
     found: list[str] = []
     while (message := consumer.receive(SOON if found else PATIENCE)) is not None:
         found.append(text(message))
