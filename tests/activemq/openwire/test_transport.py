@@ -1,4 +1,4 @@
-"""What the network adds to a connection: options, refusals, a broker that goes, silent peers and those that speak nonsense."""
+"""What the network adds to a connection: options, refusals, a broker that goes, silent and hostile peers."""
 
 from __future__ import annotations
 
