@@ -5,9 +5,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # Python asks for its methods only, and importlib.abc imports all that reads packed resources
+    from importlib.abc import Loader
+else:
+    Loader = object
 
 PACKAGE = "pyengine._engine"
 MODULES = {  # module of 0.1.0 -> wing and room; several: what it had is in all of them now
@@ -52,7 +57,7 @@ WINGS = {
 }
 
 
-class MovedModules(MetaPathFinder, Loader):
+class MovedModules(Loader):
     """An import by the name that a module had gives the module, asked before a package's own folder is."""
 
     def __init__(self) -> None:
@@ -63,6 +68,9 @@ class MovedModules(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         """The module's spec, None for any other name."""
         return ModuleSpec(fullname, self) if fullname in self.modules else None
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """The default: an empty one."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Have the import give the module that has another name now, not a second one; of several, their names."""

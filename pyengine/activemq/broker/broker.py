@@ -24,7 +24,6 @@ from pyengine.activemq._runtime.region_broker import RegionBroker
 from pyengine.activemq.broker.administration import Administration
 from pyengine.activemq.broker.advisories import Advisories
 from pyengine.activemq.broker.authorization import ANONYMOUS, Authorization
-from pyengine.activemq.broker.configured import InPlace, configuration, configured
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, teller
@@ -339,6 +338,9 @@ class Broker(Declared, RegionBroker, Administration):
         InvalidTopologyError for the file, and what Broker raises.
         """
         check_arguments("Broker.from_xml", cls.from_xml, locals())
+        # A broker that no file configures needs none of the readers.
+        from pyengine.activemq.broker.configured import InPlace, configuration, configured
+
         connectors = None if transport_connectors is None else tuple(transport_connectors)
         found = configured(
             configuration(source, properties, environment, broker),
