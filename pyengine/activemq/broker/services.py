@@ -46,11 +46,16 @@ class Looks:
             due.pop(destination, None)
 
     def _look(self, when: int) -> None:
-        due = self._due.pop(when)
-        while due:
-            destination = next(iter(due))
-            del due[destination]
-            destination.expire_messages()
+        due = self._due[when]
+        try:
+            while due:
+                destination = next(iter(due))
+                del due[destination]
+                destination.expire_messages()
+        finally:
+            del self._due[when]
+            for destination in due:  # one that fails does not take the others along
+                self.plan(when, destination)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -267,7 +267,8 @@ class RecordWorker(Declared):
                 counted = self._table.complete(work)
             except TypeError:
                 raise _no_work(work) from None
-            self._wake(1)
+            if self._waiting or self._tasks:
+                self._wake(1)
             return counted
 
     def give_back(self, work: Work, *, delay: int | timedelta = 0) -> bool:

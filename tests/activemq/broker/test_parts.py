@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
+
 from pyengine import Message
 from pyengine._engine.activemq.region.prefetch_subscription import PrefetchSubscription
 from pyengine._engine.activemq.region.queue_region import QueueRegion
@@ -140,6 +142,14 @@ def test_looks_that_are_due_together_are_one_timer_in_the_order_given() -> None:
     assert (said, timers) == (["a", "c"], [10, 20, 30])
     looks.cancel(20, d)
     looks.cancel(99, d)
+    looks.plan(10, b)
+    looks.plan(10, c)
+    b.then = [lambda: 1 // 0]  # type: ignore[list-item]
+    with pytest.raises(ZeroDivisionError):
+        clock.advance(1)
+    clock.advance(1)
+    assert said[2:] == ["b", "c"]
+    del said[2:]
     a.then = []
     clock.advance(20)
     assert said == ["a", "c", "a"]

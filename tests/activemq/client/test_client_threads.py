@@ -104,40 +104,46 @@ def test_what_is_reported_after_the_end_is_logged_without_a_thread(caplog: pytes
 
 
 def test_a_message_that_is_received_needs_no_thread_besides_its_sender_s() -> None:
-    with activemq.Broker(name="alone") as broker:
-        with ConnectionFactory("vm://alone", broker=broker).create_connection() as connection:
-            session = connection.create_session()
-            consumer, producer = session.create_consumer("q"), session.create_producer("q")
-            threads = set(threading.enumerate())
-            for number in range(100):
-                producer.send(str(number))
-            for number in range(100):
-                message = consumer.receive_no_wait()  # it is there as soon as ``send`` returns
-                assert message is not None and message.body == str(number)
-            assert set(threading.enumerate()) == threads
+    with (
+        activemq.Broker(name="alone") as broker,
+        ConnectionFactory("vm://alone", broker=broker).create_connection() as connection,
+    ):
+        session = connection.create_session()
+        consumer, producer = session.create_consumer("q"), session.create_producer("q")
+        threads = set(threading.enumerate())
+        for number in range(100):
+            producer.send(str(number))
+        for number in range(100):
+            message = consumer.receive_no_wait()  # it is there as soon as ``send`` returns
+            assert message is not None
+            assert message.body == str(number)
+        assert set(threading.enumerate()) == threads
 
 
 def test_listeners_keep_their_thread_beside_receivers_of_their_connection() -> None:
     heard: list[tuple[str, int]] = []
     done = threading.Event()
-    with activemq.Broker(name="both") as broker:
-        with ConnectionFactory("vm://both", broker=broker).create_connection() as connection:
-            listening, receiving = connection.create_session(), connection.create_session()
-            listener, consumer = listening.create_consumer("heard"), receiving.create_consumer("received")
-            producer = receiving.create_producer()
+    with (
+        activemq.Broker(name="both") as broker,
+        ConnectionFactory("vm://both", broker=broker).create_connection() as connection,
+    ):
+        listening, receiving = connection.create_session(), connection.create_session()
+        listener, consumer = listening.create_consumer("heard"), receiving.create_consumer("received")
+        producer = receiving.create_producer()
 
-            def listen(message: Message) -> None:
-                heard.append((str(message.body), threading.get_ident()))
-                if len(heard) == MESSAGES:
-                    done.set()
+        def listen(message: Message) -> None:
+            heard.append((str(message.body), threading.get_ident()))
+            if len(heard) == MESSAGES:
+                done.set()
 
-            listener.message_listener = listen
-            for number in range(MESSAGES):
-                producer.send(str(number), "heard")
-                producer.send(str(number), "received")
-                received = consumer.receive(60)
-                assert received is not None and received.body == str(number)
-            assert done.wait(60)
+        listener.message_listener = listen
+        for number in range(MESSAGES):
+            producer.send(str(number), "heard")
+            producer.send(str(number), "received")
+            received = consumer.receive(60)
+            assert received is not None
+            assert received.body == str(number)
+        assert done.wait(60)
     assert [body for body, _ in heard] == [str(number) for number in range(MESSAGES)]
     assert threading.get_ident() not in {thread for _, thread in heard}
 
@@ -146,27 +152,29 @@ def test_listeners_keep_their_thread_beside_receivers_of_their_connection() -> N
 def test_a_listener_that_comes_between_messages_gets_all_in_order(options: str) -> None:
     got: list[str] = []
     done = threading.Event()
-    with activemq.Broker(name="later") as broker:
-        with ConnectionFactory(f"vm://later?{options}", broker=broker).create_connection() as connection:
-            session = connection.create_session()
-            consumer, producer = session.create_consumer("q"), session.create_producer("q")
+    with (
+        activemq.Broker(name="later") as broker,
+        ConnectionFactory(f"vm://later?{options}", broker=broker).create_connection() as connection,
+    ):
+        session = connection.create_session()
+        consumer, producer = session.create_consumer("q"), session.create_producer("q")
 
-            def send() -> None:
-                with ConnectionFactory("vm://later", broker=broker).create_connection() as other:
-                    to = other.create_session().create_producer("q")
-                    for number in range(MESSAGES, 2 * MESSAGES):
-                        to.send(str(number))
+        def send() -> None:
+            with ConnectionFactory("vm://later", broker=broker).create_connection() as other:
+                to = other.create_session().create_producer("q")
+                for number in range(MESSAGES, 2 * MESSAGES):
+                    to.send(str(number))
 
-            def listen(message: Message) -> None:
-                got.append(str(message.body))
-                if len(got) == 2 * MESSAGES:
-                    done.set()
+        def listen(message: Message) -> None:
+            got.append(str(message.body))
+            if len(got) == 2 * MESSAGES:
+                done.set()
 
-            for number in range(MESSAGES):
-                producer.send(str(number))
-            sender = threading.Thread(target=send)
-            sender.start()
-            consumer.message_listener = listen
-            sender.join(60)
-            assert done.wait(60)
+        for number in range(MESSAGES):
+            producer.send(str(number))
+        sender = threading.Thread(target=send)
+        sender.start()
+        consumer.message_listener = listen
+        sender.join(60)
+        assert done.wait(60)
     assert got == [str(number) for number in range(2 * MESSAGES)]
