@@ -38,7 +38,7 @@ cdef class SessionExecutor:
     cdef object __weakref__
 
     cdef Answer arrived(self, MessageDispatch dispatch)
-    cdef int look_for_start(self, MessageDispatch dispatch) except -1
+    cdef int look_for_start(self, MessageDispatch dispatch, bint missed) except -1
     cdef int flush_commands(self, object pull_timeout) except -1
     cdef int send_all(self, list commands, object pull_timeout) except -1
     cdef int send_one(self, object command, object pull_timeout) except -1

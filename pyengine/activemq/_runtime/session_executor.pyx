@@ -123,7 +123,7 @@ cdef class SessionExecutor:
         cdef Consumption consumer
         cdef list commands
         if not self.started_or_told:
-            self.look_for_start(dispatch)
+            self.look_for_start(dispatch, False)
         if dispatch.source is not None and dispatch.source._expiration:
             now = now_of(self.clock)
         self.lock.take(True)
@@ -152,23 +152,23 @@ cdef class SessionExecutor:
                 consumer.available()
         return None
 
-    cdef int look_for_start(self, MessageDispatch dispatch) except -1:
-        # ActiveMQSessionExecutor.startedOrWarnedThatNotStarted.
-        self.started_or_told = self.connection._is_started_or_told(dispatch)
+    cdef int look_for_start(self, MessageDispatch dispatch, bint missed) except -1:
+        # ActiveMQSessionExecutor.startedOrWarnedThatNotStarted; missed: a receive ended without this message.
+        self.started_or_told = self.connection._is_started_or_told(dispatch, missed)
         self.early = None if self.started_or_told else self.early or dispatch
         return 0
 
     def received_nothing(self):
         """A receive ends without a message: perhaps because what came waits for the connection's start."""
         if self.early is not None:
-            self.look_for_start(self.early)
+            self.look_for_start(self.early, True)
 
     def arrive_all(self, list dispatches not None):
         """The broker dispatched several messages to consumers of this session."""
         cdef Py_ssize_t queued
         cdef Answer answer
         if not self.started_or_told and dispatches:
-            self.look_for_start(dispatches[0])
+            self.look_for_start(dispatches[0], False)
         self.lock.take(True)
         try:
             queued = self.state.arrive_for_listeners(dispatches)

@@ -288,15 +288,16 @@ class Connection(Declared):
         pattern = most_specific(self.redelivery_policies, destination)
         return self.options.redelivery_policy if pattern is None else self.redelivery_policies[pattern]
 
-    def _is_started_or_told(self, dispatch: MessageDispatch) -> bool:
+    def _is_started_or_told(self, dispatch: MessageDispatch, missed: bool) -> bool:
         """A message has come to a session: whether the connection is started, or it was said that it is not.
 
-        As ActiveMQSessionExecutor.execute, which looks at it with every message until then.
+        As ActiveMQSessionExecutor.execute, which looks at it with every message until then. missed: a receive ended
+        without this message, so that there is nothing left to be patient about.
         """
         patience = self.options.warn_about_unstarted_connection_timeout
         if self._started or patience < 0:
             return True
-        if self.clock.now() - self._created <= patience:
+        if not missed and self.clock.now() - self._created <= patience:
             return False
         LOG.warning(
             "Received a message on a connection which is not yet started. Have you forgotten to call "

@@ -340,3 +340,16 @@ def test_a_broker_s_log_without_a_line_of_a_group_is_named() -> None:
     evidence = read_text(line, "broker.log")
     assert evidence.sources[0].what == "RocketMQ's broker.log"
     assert "consumerProgress" in to_bring(evidence)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('rocketmq_group_diff{group="billing",topic="orders",countOfOnlineConsumers="0"} 7', "orders: lag 7"),
+        ('kafka_consumergroup_lag{consumergroup="billing",partition="1",topic="orders"} 7\n'
+         'kafka_consumergroup_members{consumergroup="billing"} 0', "orders/1: lag 7"),
+    ],
+)  # fmt: skip
+def test_what_was_seen_once_and_without_offsets_says_its_lag_alone(text: str, line: str) -> None:
+    (finding,) = flat(diagnose(read_text(text + "\n", "f.prom", T)))
+    assert [str(said) for said in finding.evidence if "lag" in str(said) and line[:6] in str(said)] == [line]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pyengine.backlog.diagnosis.evidence import ConsumerGroupState, Evidence
 from pyengine.backlog.diagnosis.evidence.kafka_groups import UNAVAILABLE
 from pyengine.backlog.diagnosis.rules import offsets
-from pyengine.backlog.diagnosis.rules.offsets import QUIET, Group, Progress
+from pyengine.backlog.diagnosis.rules.offsets import QUIET, Group, Progress, lag_alone
 from pyengine.backlog.diagnosis.rules.series import by_time, seconds, span
 from pyengine.backlog.findings import Finding, Said, Severity, say
 
@@ -47,12 +47,10 @@ class Partition(Progress):
                 span=span(self.period),
             )
         if now.broker_offset is None and now.consumer_offset is None:
+            return lag_alone(self)
+        if now.broker_offset is None and not self.period:
             return say(
-                "{label}: lag {lag}, {before} {span} before",
-                label=now.label,
-                lag=self.lag,
-                before=then.lag,
-                span=span(self.period),
+                "{label}: start offset {offset}, lag {lag}", label=now.label, offset=now.consumer_offset, lag=self.lag
             )
         if now.broker_offset is None:
             return say(

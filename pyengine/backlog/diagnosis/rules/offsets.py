@@ -103,6 +103,14 @@ class Progress:
                 before=self.first.broker_offset,
                 span=span(self.period),
             )
+        if self.last.broker_offset is None and self.last.consumer_offset is None:
+            return lag_alone(self)
+        if self.last.broker_offset is None and not self.period:
+            return say(
+                "{label}: consumer offset {consumer_offset}, broker offset unknown",
+                label=self.last.label,
+                consumer_offset=self.last.consumer_offset,
+            )
         if self.last.broker_offset is None:
             return say(
                 "{label}: consumer offset {consumer_offset}, {before} before, broker offset unknown",
@@ -138,6 +146,20 @@ class Progress:
             broker_offset=self.last.broker_offset,
             lag=self.lag,
         )
+
+
+def lag_alone(progress: Progress) -> Said:
+    """Of a source that says no offset."""
+    label, lag = progress.last.label, progress.lag
+    if not progress.period:
+        return say("{label}: lag {lag}", label=label, lag=lag)
+    return say(
+        "{label}: lag {lag}, {before} {span} before",
+        label=label,
+        lag=lag,
+        before=progress.first.lag,
+        span=span(progress.period),
+    )
 
 
 @dataclass(frozen=True, slots=True)
