@@ -5,7 +5,7 @@ from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.columns.column_arithmetic cimport HEIGHT, Vector, VectorRows, compute_vectors
 from pyengine._engine.columns.arrow cimport (
-    DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, TEXT32, TEXT_VIEWS, Column, read_cell, width_of,
+    DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, TEXT32, TEXT64, TEXT_VIEWS, Column, read_cell, width_of,
 )
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 from pyengine._engine.columns.kernels cimport (
@@ -14,10 +14,13 @@ from pyengine._engine.columns.kernels cimport (
 from pyengine._engine.columns.dictionary_tables cimport Table
 from pyengine._engine.columns.plan cimport (
     BEGIN_BOTH, BEGIN_EITHER, CHUNK_WORDS, COMPUTED_PAIR, COMPUTED_WITHIN, END_BOTH, END_EITHER, FIXED, FLAGS,
-    IS_UNKNOWN, LOOKUP, NEXT_BOTH, NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, TEXT_IS, TEXT_STARTS, WITHIN,
+    IS_UNKNOWN, LOOKUP, NEXT_BOTH, NEXT_EITHER, NO_REGISTER, PAIR, PRESENCE, RUN_TEST, TEXT_IS, TEXT_LIKE, TEXT_STARTS,
+    WITHIN,
     Plan, Step, Test, as_property,
 )
+from pyengine._engine.columns.text_sets cimport text_set, texts_in_offsets32, texts_in_offsets64, texts_in_views
 from pyengine._engine.selector.interpreter cimport node_truth
+from pyengine._engine.selector.like cimport Pattern, bytes_match, pattern_matches
 from pyengine._engine.selector.program cimport Program
 from pyengine._engine.java.value cimport FALSE, NULL_VALUE, RAISED, TRUE, Scratch, Value, free_scratch
 
@@ -268,6 +271,53 @@ cdef uint64_t prefix_of(const Value* text) noexcept nogil:
     return prefix
 
 
+cdef void look_up_texts(
+    Run* run, const Column* column, const text_set* set, const Prefixes* prefixes, const uint64_t* live,
+    const uint64_t* valid, uint64_t* words
+) noexcept nogil:
+    cdef const char* values = <const char*> column.values + run.row * width_of(column.storage)
+    if column.storage == TEXT32:
+        texts_in_offsets32(
+            set, <const int32_t*> values, column.data, prefixes.first, prefixes.lengths, live, valid, run.count, words
+        )
+    elif column.storage == TEXT64:
+        texts_in_offsets64(
+            set, <const int64_t*> values, column.data, prefixes.first, prefixes.lengths, live, valid, run.count, words
+        )
+    else:
+        texts_in_views(
+            set, <const uint8_t*> values, column.parts, prefixes.first, prefixes.lengths, live, valid, run.count, words
+        )
+
+
+cdef void run_like(Run* run, Plan plan, const Step* step, const Test* test) noexcept nogil:
+    cdef const Column* column = run.columns[test.slot]
+    cdef const uint64_t* live = register_at(run, step.live)
+    cdef const Pattern* pattern = plan.program.nodes[test.node].like
+    cdef uint64_t[CHUNK_WORDS] valid, on
+    cdef bint nulls = load_validity(run, column, valid), offsets = column.storage != TEXT_VIEWS
+    cdef uint64_t rest
+    cdef int64_t w, row
+    cdef const uint8_t* limit = column.data + column.data_end
+    cdef const uint8_t* text
+    cdef Value value
+    memset(on, 0, sizeof(on))
+    for w in range((run.count + 63) >> 6):
+        rest = live[w] & valid[w] if nulls else live[w]
+        while rest:
+            row = run.row + 64 * w + lowest_bit(rest)
+            read_cell(column, row, &value)
+            text = <const uint8_t*> value.payload.text
+            if pattern.plain:
+                on[w] |= <uint64_t> bytes_match(
+                    pattern, text, value.length, limit if offsets else text + value.length
+                ) << (row - run.row & 63)
+            else:
+                on[w] |= <uint64_t> pattern_matches(pattern, &value) << (row - run.row & 63)
+            rest &= rest - 1
+    give(run, step, on, NULL, valid if nulls else NULL, test.truths[1])
+
+
 cdef void run_texts(Run* run, const Step* step, const Test* test) noexcept nogil:
     cdef const Column* column = run.columns[test.slot]
     cdef uint64_t[CHUNK_WORDS] valid, one, found
@@ -277,7 +327,9 @@ cdef void run_texts(Run* run, const Step* step, const Test* test) noexcept nogil
     cdef const Value* text
     cdef int i, k
     memset(found, 0, sizeof(found))
-    for k in range(test.text_count):
+    if test.set != NULL:
+        look_up_texts(run, column, test.set, prefixes, register_at(run, step.live), valid if nulls else NULL, found)
+    for k in range(test.text_count if test.set == NULL else 0):
         text = &test.texts[k] if test.texts != NULL else &test.text
         texts(
             prefixes.first, prefixes.lengths, run.count,
@@ -435,6 +487,8 @@ cdef void run_steps(Run* run, Plan plan) noexcept nogil:
                 run_lookup(run, step, test, &run.tables[step.test])
             elif test.kind == TEXT_IS or test.kind == TEXT_STARTS:
                 run_texts(run, step, test)
+            elif test.kind == TEXT_LIKE:
+                run_like(run, plan, step, test)
             elif test.kind == PRESENCE:
                 run_presence(run, step, test)
             elif test.kind == FLAGS:
@@ -445,6 +499,9 @@ cdef void run_steps(Run* run, Plan plan) noexcept nogil:
                 run_computed(run, plan, step, test)
             elif test.kind == FIXED:
                 run_fixed(run, step, test)
+            elif plan.program.nodes[test.node].needs_gil:
+                with gil:      # once a chunk instead of once a row
+                    run_by_row(run, plan, step, test)
             else:
                 run_by_row(run, plan, step, test)
         elif step.kind == NEXT_BOTH or step.kind == NEXT_EITHER:

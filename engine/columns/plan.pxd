@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t, uint8_t
 from pyengine._engine.columns.column_arithmetic cimport VectorStep
 from pyengine._engine.columns.arrow cimport Column
 from pyengine._engine.columns.kernels cimport kernel_range
+from pyengine._engine.columns.text_sets cimport text_set
 from pyengine._engine.selector.program cimport Program
 from pyengine._engine.java.value cimport Scratch, Value
 
@@ -32,6 +33,7 @@ cdef enum TestKind:
     LOOKUP            # a dictionary: the node is asked once for each of its values
     TEXT_IS           # one of ``texts``; truths[1] of a null
     TEXT_STARTS       # with texts[0]; truths[1] of a null
+    TEXT_LIKE         # the node's pattern; truths[1] of a null
     COMPUTED_WITHIN   # a computed number in ``bounds``; truths[1] of a null
     COMPUTED_PAIR     # two computed numbers, both long or both double (``real``): as PAIR
     BY_ROW            # the node, row by row
@@ -53,6 +55,7 @@ cdef struct Test:
     uint8_t real              # COMPUTED_*: of doubles, else of longs
     int32_t text_count
     const Value* texts        # borrowed from the program, UTF-8
+    text_set* set             # TEXT_IS: of many ``texts``; NULL
     Value text                # where ``texts`` points when the program has no such constant
     kernel_range bounds
 

@@ -5,6 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pyengine._engine.columns.arrow cimport CODES, Column
+from pyengine._engine.columns.text_sets cimport free_set
 from pyengine._engine.selector.program cimport Program
 from pyengine._engine.java.value cimport NULL_VALUE, STRING, TRUE, Scratch, Value, text_of
 
@@ -33,6 +34,9 @@ cdef bint as_property(Program program, Value* value, Scratch* scratch) noexcept 
 cdef class Plan:
 
     def __dealloc__(self):
+        cdef int i
+        for i in range(self.test_count):
+            free_set(self.tests[i].set)
         free(self.tests)
         free(self.steps)
         free(self.slot_lists)

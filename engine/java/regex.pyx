@@ -21,6 +21,10 @@ cdef class JavaPattern:
     def __reduce__(self):
         return JavaPattern, (self.text,)
 
+    def search_of(self, str subject not None):
+        """``search`` of what Matcher.find is for strings of the alphabet of this one."""
+        return self.compiled(subject).search
+
     cdef object compiled(self, str subject):
         cdef int alphabet = ASCII_ONLY if subject.isascii() else WITHOUT_MARKS
         if alphabet != ASCII_ONLY and self.by_alphabet[EVERYTHING] is not self.by_alphabet[ASCII_ONLY]:

@@ -1,6 +1,6 @@
 """strings: STRING and CHAR values as Java sees them, by UTF-16 code units: equality, order, search, numbers in them."""
 
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport uint16_t, uint32_t, uint8_t
 
 from pyengine._engine.java.value cimport Scratch, Value
 
@@ -14,7 +14,9 @@ cdef struct Needle:                                  # a string to search for
     uint32_t count
     uint16_t* units
     uint32_t* borders                                # unit -> longest border of the prefix that ends there
+    uint8_t* bytes                                   # of units below 256: the units
     bint ascii
+    bint narrow                                      # its units are below 256
 
 
 # Fill in ``needle``, whose arrays have room for every unit of ``part``.

@@ -9,6 +9,11 @@ from pyengine._engine.java.value cimport (
     AT_END, BYTE, FLOAT, INT, LATIN1, LONG, SHORT, UCS2, UCS4, UTF8, Scratch, Value, take_scratch,
 )
 
+cdef extern from "lowlevel/byte_search.h" nogil:
+    const bint HAS_FIND_ANY
+    const uint8_t* find_any(const uint8_t* text, size_t length, const uint8_t* part, size_t count)
+
+
 cdef extern from "Python.h":
     int Py_UNICODE_TODECIMAL(uint32_t point) noexcept nogil
 
@@ -160,9 +165,11 @@ cdef bint has_text(const Value* text, const Value* part, int place) noexcept nog
 cdef void make_needle(const Value* part, Needle* needle) noexcept nogil:
     cdef uint32_t i, border = 0
     needle.count = <uint32_t>(write_units(part, needle.units) - needle.units)
-    needle.ascii = True
+    needle.ascii = needle.narrow = True
     for i in range(needle.count):
         needle.ascii = needle.ascii and needle.units[i] < 0x80
+        needle.narrow = needle.narrow and needle.units[i] < 0x100
+        needle.bytes[i] = <uint8_t>(needle.units[i] & 0xFF)
         if i == 0:
             needle.borders[0] = 0
             continue
@@ -180,6 +187,10 @@ cdef bint has_needle(const Value* text, const Needle* needle) noexcept nogil:
     cdef const uint8_t* end
     if needle.count == 0:
         return True
+    if text.encoding == LATIN1 and not needle.narrow:
+        return False
+    if HAS_FIND_ANY and (text.encoding == LATIN1 or needle.ascii and text.encoding == UTF8):
+        return find_any(at, text.length, needle.bytes, needle.count) is not NULL
     if needle.ascii and (text.encoding == LATIN1 or text.encoding == UTF8):
         end = at + text.length
         while at < end:

@@ -11,6 +11,7 @@ from pyengine._engine.lowlevel.memory cimport resize, try_resize
 from pyengine._engine.java.arithmetic cimport negate
 from pyengine._engine.message.header cimport fresh_header, header_code
 from pyengine._engine.selector.leaf_compiler cimport lay_leaves
+from pyengine._engine.selector.interpreter cimport Regex
 from pyengine._engine.selector.like cimport compile_pattern
 from pyengine._engine.selector.program cimport (
     BOOLEAN_CAST, BOTH, CALL, CONSTANT, CONTAINS_TEXT, DOCUMENT, EITHER, ENDS_WITH_TEXT, EQUAL_TO, GREATER_OR_EQUAL,
@@ -242,6 +243,7 @@ cdef class Lowering:
         cdef uint32_t units = max(1, count_units(part))
         needle.units = <uint16_t*> self.program.take(units * sizeof(uint16_t))
         needle.borders = <uint32_t*> self.program.take(units * sizeof(uint32_t))
+        needle.bytes = <uint8_t*> self.program.take(units)
         make_needle(part, needle)
         return needle
 
@@ -266,6 +268,7 @@ cdef class Lowering:
     cdef int call(self, Term term, tuple below) except -1:
         """FUNCTION or XPATH."""
         cdef int node = self.add_node(CALL if term.kind == FUNCTION else DOCUMENT, below)
+        cdef Node* operand
         cdef object target = term.value
         if term.kind == XPATH:
             from pyengine._engine.selector import xpath
@@ -275,6 +278,9 @@ cdef class Lowering:
             self.program.nodes[node].boolean = True
         else:
             self.program.nodes[node].boolean = term.value in ("INLIST", "REGEX")
+            operand = &self.program.nodes[<int>below[0]] if term.value == "REGEX" else NULL
+            if operand is not NULL and operand.operation == CONSTANT and operand.constant.type == STRING:
+                target = Regex(python_value(&operand.constant))
         self.program.owned.append(target)
         self.program.nodes[node].call = <PyObject*>target
         return node

@@ -11,6 +11,15 @@ from pyengine._engine.selector.program cimport Leaf, Node, Program
 from pyengine._engine.java.value cimport Scratch, Value
 
 
+cdef class Regex:
+    """The pattern of a REGEX that is a constant. It is compiled when it is first asked: only then the broker refuses
+    one, and importing this room imports no regular expressions."""
+    cdef str text
+    cdef object pattern       # JavaPattern
+    cdef object search        # of an ASCII string
+    cdef int compile(self) except -1
+
+
 # Truth of a node as evaluate() answers.
 cdef int truth_of(
     const Node* nodes, const int32_t* children, int node, const Value* values, void* body, Scratch* scratch

@@ -52,10 +52,29 @@ from pyengine._engine.java.value cimport (
     Scratch,
     Value,
     free_scratch,
+    java_text,
     keep_object,
     python_value,
     read_value,
 )
+
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_ASCII(object text)
+
+
+cdef class Regex:
+
+    def __cinit__(self, str text not None):
+        self.text = text
+
+    cdef int compile(self) except -1:
+        from pyengine._engine.java.regex import cached
+
+        pattern = cached(self.text)
+        self.search = pattern.search_of("")
+        self.pattern = pattern
+        return 0
 
 
 cdef struct Row:
@@ -187,11 +206,18 @@ cdef int called(const Row* row, const Node* node, Value* into) noexcept with gil
 
 
 cdef int call_function(const Row* row, const Node* node, Value* into) except -1:
-    cdef list arguments = []
+    cdef list arguments
     cdef Value argument
     cdef object answer
     cdef int i
     cdef str name
+    if type(<object>node.call) is Regex:
+        into.type = BOOLEAN
+        if node_value(row, row.children[node.first + 1], &argument) == RAISED:
+            return RAISED
+        into.payload.integer = found(<Regex>node.call, &argument)
+        return TRUE
+    arguments = []
     if node.operation == DOCUMENT:
         answer = (<object>node.call)(None if row.body is NULL else <object>row.body)
     else:
@@ -210,6 +236,20 @@ cdef int call_function(const Row* row, const Node* node, Value* into) except -1:
     keep_object(row.scratch, answer)
     read_value(answer, into, "function", True)
     return TRUE
+
+
+cdef bint found(Regex regex, const Value* argument) except -1:
+    cdef object subject
+    if argument.type == NULL_VALUE:
+        return False
+    subject = python_value(argument)
+    if argument.type != STRING:
+        subject = java_text(subject)
+    if regex.pattern is None:
+        regex.compile()
+    if PyUnicode_IS_ASCII(subject):
+        return regex.search(subject) is not None
+    return regex.pattern.search_of(subject)(subject) is not None
 
 
 cdef int truth_of(

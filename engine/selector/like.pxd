@@ -43,4 +43,8 @@ cdef struct Pattern:
 # Owned by the caller. Raises ValueError if the real class refuses the pattern (a doubled escape below U+0010).
 cdef Pattern* compile_pattern(str pattern, object escape) except NULL
 cdef void free_pattern(Pattern* pattern) noexcept nogil
+# A plain pattern on bytes; those before ``limit`` may be read.
+cdef bint bytes_match(
+    const Pattern* pattern, const uint8_t* text, uint32_t length, const uint8_t* limit
+) noexcept nogil
 cdef bint pattern_matches(const Pattern* pattern, const Value* text) noexcept nogil      # text: a STRING

@@ -9,6 +9,13 @@ from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros, try_allo
 from pyengine._engine.java.value cimport LATIN1, NULL_VALUE, UCS2, UTF8, Value, read_value
 
 
+cdef extern from "lowlevel/byte_search.h" nogil:
+    const uint8_t* find_few(
+        const uint8_t* text, const uint8_t* end, const uint8_t* limit, const uint8_t* part, Py_ssize_t count,
+        Py_ssize_t* work, const uint8_t** reached
+    )
+
+
 cdef frozenset WILD = frozenset(b"%_")
 cdef frozenset HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
@@ -193,8 +200,9 @@ cdef uint32_t find(const Pattern* pattern, const Segment* segment, Points* point
     return read
 
 
-cdef bint bytes_match(const Pattern* pattern, const uint8_t* text, uint32_t length) noexcept nogil:
-    """A plain pattern on bytes."""
+cdef bint bytes_match(
+    const Pattern* pattern, const uint8_t* text, uint32_t length, const uint8_t* limit
+) noexcept nogil:
     cdef const Segment* segment = &pattern.segments[0]
     cdef const uint8_t* hit
     cdef const uint8_t* end = text + length
@@ -204,6 +212,7 @@ cdef bint bytes_match(const Pattern* pattern, const uint8_t* text, uint32_t leng
     cdef int i
     cdef Points points
     cdef Value rest
+    cdef Py_ssize_t work
     if length < <uint32_t>pattern.least:
         return False
     if not pattern.open_start:
@@ -232,7 +241,14 @@ cdef bint bytes_match(const Pattern* pattern, const uint8_t* text, uint32_t leng
                 return False
             text += points.at
             continue
-        state = 0
+        work = 64 + 2 * (end - text)
+        hit = find_few(text, end, limit, segment.bytes, segment.count, &work, &text)
+        if work >= 0:
+            if hit is NULL:
+                return False
+            text = hit + segment.count
+            continue
+        state = 0                                    # too many false alarms: Shift-And, from where the search stands
         found = <uint64_t>1 << (segment.count - 1)
         while True:
             if state == 0:
@@ -256,7 +272,10 @@ cdef bint pattern_matches(const Pattern* pattern, const Value* text) noexcept no
     cdef int stop = pattern.count
     cdef int i
     if pattern.plain and text.encoding <= LATIN1:
-        return bytes_match(pattern, <const uint8_t*>text.payload.text, text.length)
+        return bytes_match(
+            pattern, <const uint8_t*>text.payload.text, text.length,
+            <const uint8_t*>text.payload.text + text.length,
+        )
     total = count_points(text)
     if total < <uint32_t>pattern.least:
         return False

@@ -517,3 +517,62 @@ def plan_difference(before, after):
     if old.shape[0] != new.shape[0]:
         raise ValueError(f"plans of {old.shape[0]} and {new.shape[0]} queues cannot be compared")
     return np.flatnonzero(np.asarray(old) != np.asarray(new))
+
+
+def are_all(list items not None, type kind not None):
+    """Whether each of them is of exactly this type."""
+    cdef Py_ssize_t i
+    for i in range(len(items)):
+        if type(<object>PyList_GET_ITEM(items, i)) is not kind:
+            return False
+    return True
+
+
+def taken(list items not None, order):
+    """The items at these places, in this order. Raises IndexError for a place that is not there."""
+    cdef const int64_t[::1] places = np.ascontiguousarray(order, np.int64)
+    cdef Py_ssize_t i
+    cdef list found = [None] * places.shape[0]
+    for i in range(places.shape[0]):
+        found[i] = items[places[i]]
+    return found
+
+
+def queue_columns(list queues not None):
+    """``(topics, brokers, topic codes int32, broker codes int32, queue ids int64)``: the different names in the order
+    in which they come, and each queue as places in them; None if one of the queues is not (str, str, int64)."""
+    cdef Py_ssize_t count = len(queues), i
+    cdef dict topics = {}, brokers = {}
+    cdef PyObject* item
+    cdef PyObject* topic = NULL
+    cdef PyObject* broker = NULL
+    cdef PyObject* name
+    cdef int overflow = 0
+    topic_codes, broker_codes = np.empty(count, np.int32), np.empty(count, np.int32)
+    ids = np.empty(count, np.int64)
+    cdef int32_t[::1] to_topic = topic_codes, to_broker = broker_codes
+    cdef int64_t[::1] to_id = ids
+    for i in range(count):
+        item = PyList_GET_ITEM(queues, i)
+        if not PyTuple_Check(item) or PyTuple_GET_SIZE(item) != 3 or not PyLong_CheckExact(PyTuple_GET_ITEM(item, 2)):
+            return None
+        name = PyTuple_GET_ITEM(item, 0)
+        if not PyUnicode_CheckExact(name):
+            return None
+        if i and (name == topic or <str>name == <str>topic):         # mostly the same as before, and not hashed
+            to_topic[i] = to_topic[i - 1]
+        else:
+            topic = name
+            to_topic[i] = topics.setdefault(<object>topic, len(topics))
+        name = PyTuple_GET_ITEM(item, 1)
+        if not PyUnicode_CheckExact(name):
+            return None
+        if i and (name == broker or <str>name == <str>broker):         # mostly the same as before, and not hashed
+            to_broker[i] = to_broker[i - 1]
+        else:
+            broker = name
+            to_broker[i] = brokers.setdefault(<object>broker, len(brokers))
+        to_id[i] = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(item, 2), &overflow)
+        if overflow:
+            return None
+    return list(topics), list(brokers), topic_codes, broker_codes, ids

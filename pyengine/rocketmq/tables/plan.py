@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from pyengine._engine.rocketmq.client.allocation import plan_difference
+from pyengine._engine.rocketmq.client.allocation import are_all, plan_difference, taken
 from pyengine.attributes import frozen
 from pyengine.errors import AllocationError
 from pyengine.rocketmq.tables.allocation import (
@@ -19,6 +20,7 @@ from pyengine.rocketmq.tables.allocation import (
     check_given,
     in_a_list,
     named_strategy,
+    queue_order,
     sort_client_ids,
     sort_queues,
 )
@@ -149,7 +151,14 @@ def allocate_topics(
     chosen = named_strategy(strategy)
     queues, client_ids = in_a_list("queues", queues), in_a_list("client_ids", client_ids)
     try:
-        listed = sort_queues([MessageQueue(*queue) for queue in queues])
+        listed = queues if are_all(queues, MessageQueue) else [MessageQueue(*queue) for queue in queues]
+        order = queue_order(listed)
+        if order is None:
+            listed = sort_queues(listed)
+            starts = [start for start, _ in _topics(listed)]
+        else:
+            listed = listed if order[0] is None else taken(listed, order[0])
+            starts = order[1].tolist()
         ids = sort_client_ids(client_ids)
     except (TypeError, AttributeError, LookupError, AllocationError):
         check_given(queues, client_ids)
@@ -157,7 +166,7 @@ def allocate_topics(
     if not listed:
         raise AllocationError("queues", listed, "mqAll is null or mqAll empty")
     owners = np.empty(len(listed), np.int32)
-    for start, end in _topics(listed):
+    for start, end in itertools.pairwise([*starts, len(listed)]):
         owners[start:end] = allocate_all(chosen, listed[start:end], ids)
     return AllocationPlan(chosen, listed, ids, owners)
 

@@ -167,3 +167,24 @@ def test_an_expression_is_a_text() -> None:
             make(5)  # type: ignore[arg-type, no-untyped-call]
     with pytest.raises(ConfigurationError, match="expression_type=1: a text is needed"):
         rocketmq.MessageSelector("a", 1)  # type: ignore[arg-type]
+
+
+QUEUE_NAMES = st.sampled_from(["a", "", "b", "A", "topic-1", "topic-10", "\ue000", "\U0001f600", "\ud83d", "é"])
+QUEUE_IDS = st.integers(-3, 9) | st.sampled_from([2**31, -(2**63), 2**63 - 1, 2**63, 2**80])
+
+
+@given(st.lists(st.tuples(QUEUE_NAMES, QUEUE_NAMES, QUEUE_IDS), max_size=30), st.booleans())
+def test_queues_are_sorted_as_java_compares_their_names(drawn: list[tuple[str, str, int]], sort: bool) -> None:
+    """Names beyond U+D7FF by UTF-16, numbers of any size, equal queues in the order in which they came."""
+    queues = [MessageQueue(*each) for each in drawn]
+    expected = sorted(queues, key=lambda each: (utf16(each.topic), utf16(each.broker_name), each.queue_id))
+    found = rocketmq.sort_queues(expected if sort else queues)
+    assert found == expected
+    if queues:
+        plan = rocketmq.allocate_topics("AVG", drawn, ["c1", "c2"])
+        assert plan.queues == expected
+        assert {type(each) for each in plan.queues} == {MessageQueue}
+
+
+def utf16(text: str) -> bytes:
+    return text.encode("utf-16-be", "surrogatepass")
