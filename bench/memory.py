@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.contest import RivalMissingError, Row
 
-WINDOW, IN_FLIGHT = 100_000, 20_000
+WINDOW, IN_FLIGHT, DESTINATIONS = 100_000, 20_000, 20_000
 BODY = b"x" * 100
 
 
@@ -133,7 +133,43 @@ def consumer() -> int:
     return spent
 
 
-MEASURED = {"window": window, "SortedDict": sorted_dict, "BTrees": b_tree, "objects": objects, "consumer": consumer}
+def destinations() -> int:
+    """20,000 queues of a broker, each with a first message."""
+    from pyengine import Message, activemq
+
+    names = iter(("warm-up", "measured"))
+
+    def build() -> list[Any]:
+        broker = activemq.Broker(name=next(names))
+        connection = activemq.ConnectionFactory("vm://localhost", broker=broker).create_connection()
+        session = connection.create_session()
+        producer, message = session.create_producer(), Message({"number": 0})
+        for number in range(DESTINATIONS):
+            producer.send(message, session.create_queue(f"d.{number}"))
+        return [broker, connection, producer]
+
+    return held(build)
+
+
+def dict_of_queues() -> int:
+    """The same names, each with a queue.Queue."""
+    from queue import Queue
+
+    from pyengine import Message
+
+    def build() -> dict[str, Queue[Message]]:
+        there: dict[str, Queue[Message]] = {f"d.{number}": Queue() for number in range(DESTINATIONS)}
+        for each in there.values():
+            each.put(Message({"number": 0}))
+        return there
+
+    return held(build)
+
+
+MEASURED = {
+    "window": window, "SortedDict": sorted_dict, "BTrees": b_tree, "objects": objects, "consumer": consumer,
+    "destinations": destinations, "dict of queues": dict_of_queues,
+}  # fmt: skip
 
 
 def measure(what: str, units: int) -> float:
