@@ -1,7 +1,7 @@
 """dispatch_task: the dispatch task of one connection (broker.TransportConnection, its taskRunner).
 
-Invariants: ``asked`` is set while the worker has been asked to run and has not looked at ``waiting`` for the last time. Dispatches
-reach their sessions in the order in which they were taken.
+Invariants: ``asked`` is set while the worker has been asked to run and has not looked at ``waiting`` for the last time.
+Dispatches reach their sessions in the order in which they were taken.
 """
 
 from pyengine.activemq._runtime.arrivals cimport Arrivals
