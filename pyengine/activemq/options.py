@@ -266,10 +266,10 @@ def connection_options(
 @frozen
 @dataclass(frozen=True, slots=True)
 class BrokerURL:
-    """``vm://name?jms...&broker...`` or ``tcp://host:port?jms...``, taken apart.
+    """``vm://name?jms...&broker...`` or ``tcp://host:port?jms...`` (``ssl://``), taken apart.
 
     name: of the broker in this process, or the host. broker, transport: options of the broker and of the transport
-    itself. scheme: "vm" or "tcp". port: of the host.
+    itself. scheme: "vm", "tcp" or "ssl". port: of the host.
     """
 
     name: str
@@ -286,23 +286,23 @@ _BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"}
 
 
 def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> BrokerURL:
-    """Read a broker URL. Raises ConfigurationError for another URL than vm or tcp, unknown options, missing values.
+    """Read a broker URL. Raises ConfigurationError for URLs but vm, tcp and ssl, unknown options, missing values.
 
     As in the real client what follows the ``?`` is decoded twice, by java.net.URI and by URISupport.parseQuery.
     """
-    network = re.fullmatch(r"(?:tcp|nio)://(\[[^\]]*\]|[^\[\]:/?#]+)(?::(\d{1,5}))?/?(?:\?([^()#]*))?", text)
+    network = re.fullmatch(r"(tcp|nio|ssl|nio\+ssl)://(\[[^\]]*\]|[^\[\]:/?#]+)(?::(\d{1,5}))?/?(?:\?([^()#]*))?", text)
     found = network or re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\((.*)\))(?:\?([^()]*))?", text)
     if found is None:
-        scheme = re.match(r"(failover|ssl|nio\+ssl|discovery|fanout|mock|http|https|ws|wss|amqp|mqtt|stomp):", text)
-        problem = "not a vm:// or tcp:// URL" if scheme is None else f"{scheme[0]} is not supported"
-        hint = "vm://name is a broker in this process, tcp://host:61616 one of the network"
+        scheme = re.match(r"(failover|discovery|fanout|mock|http|https|ws|wss|amqp|mqtt|stomp):", text)
+        problem = "not a vm://, tcp:// or ssl:// URL" if scheme is None else f"{scheme[0]} is not supported"
+        hint = "vm://name is a broker in this process, tcp://host:61616 or ssl://host:61617 one of the network"
         raise ConfigurationError("broker URL", text, problem, hint)
     wrong = re.search(r'[\x00-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})', text)
     if wrong is not None:
         problem = f"{wrong[0]!r} at {wrong.start()} cannot stand in a URL"
         raise ConfigurationError("broker URL", text, problem, f"write %{ord(wrong[0]):02X}")
     try:
-        given = query_options(unquote(found[3] or ""))
+        given = query_options(unquote(found[found.re.groups] or ""))
     except ValueError as error:
         raise ConfigurationError("broker URL", text, str(error), "a URL is decoded twice: %2525 is a %") from error
     groups: dict[str, dict[str, str]] = {"jms": {}, "broker": {}, "": {}}
@@ -329,12 +329,13 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
     jms = {name: groups["jms"][name] for name in set_order(groups["jms"], len(options))}
     if network is None:
         return BrokerURL(found[1] or "localhost", jms, groups["broker"], groups[""])
-    port = int(network[2] or 61616)
+    secure = network[1].endswith("ssl")
+    port = int(network[3] or (61617 if secure else 61616))
     if not 0 < port <= 65535:
         raise ConfigurationError("broker URL", text, "a port is 1 to 65535")
     for name, value in groups["broker"].items():
         raise ConfigurationError(f"broker.{name}", value, "a broker of the network is not made by a URL")
-    return BrokerURL(network[1].strip("[]"), jms, {}, groups[""], "tcp", port)
+    return BrokerURL(network[2].strip("[]"), jms, {}, groups[""], "ssl" if secure else "tcp", port)
 
 
 # What ConsumerInfo has setters for: how the text is read. Some change nothing, in the real broker neither.

@@ -115,7 +115,7 @@ def test_it_listens_where_it_is_told_and_no_longer() -> None:
 @pytest.mark.parametrize(
     ("uri", "problem"),
     [
-        ("amqp://127.0.0.1:0", "no connector here speaks amqp; there are tcp, nio, stomp, stomp\\+nio"),
+        ("amqp://127.0.0.1:0", "no connector here speaks amqp; there are tcp, nio, ssl, nio\\+ssl, stomp, stomp\\+nio"),
         ("127.0.0.1:61613", "not an address to listen on"),
         ("stomp://127.0.0.1:70000", "a port is 65535 at most"),
         ("stomp://127.0.0.1:0?maximumConnection=1", "did you mean 'maximumConnections'"),

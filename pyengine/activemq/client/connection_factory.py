@@ -21,7 +21,7 @@ from pyengine.activemq.options import (
     whole_number,
 )
 from pyengine.activemq.transport.commands import Transport
-from pyengine.activemq.transport.tcp_options import tcp_options
+from pyengine.activemq.transport.tcp_options import TcpOptions, tcp_options
 from pyengine.activemq.transport.tcp_transport import TcpTransport
 from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock
@@ -34,14 +34,15 @@ from pyengine.topology.checked import check, check_arguments
 class ConnectionFactory(Declared):
     """Makes connections to a broker in this process, or to an ActiveMQ broker of the network.
 
-    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``, or ``tcp://HOST:61616?jms...``; see
-    ConnectionOptions for the ``jms.*`` names, and docs/activemq-interop.md for ``wireFormat.*`` and the rest of a
-    network. broker: the one to connect to; None: the running broker of that name, and if there is none, one that lives
-    as long as its connections (``create=false`` forbids it, ``waitForStart=MS`` waits for one first). options: defaults
-    below the URL's. redelivery_policies: by destination or pattern (``"orders.>"``), before the connection's own;
-    several names (``"a,b"``) are one pattern. user_name, password: for a broker of the network, in place of
-    ``jms.userName`` and ``jms.password``. Raises ConfigurationError for an option that does not exist (see
-    UnknownOptions) or has no such value, InvalidDestinationError for a pattern without a name.
+    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``, ``tcp://HOST:61616?jms...`` or
+    ``ssl://HOST:61617?trusted=authority.pem``; see ConnectionOptions for the ``jms.*`` names, and
+    docs/activemq-interop.md for ``wireFormat.*`` and the rest of a network. broker: the one to connect to; None: the
+    running broker of that name, and if there is none, one that lives as long as its connections (``create=false``
+    forbids it, ``waitForStart=MS`` waits for one first). options: defaults below the URL's. redelivery_policies: by
+    destination or pattern (``"orders.>"``), before the connection's own; several names (``"a,b"``) are one pattern.
+    user_name, password: for a broker of the network, in place of ``jms.userName`` and ``jms.password``. Raises
+    ConfigurationError for an option that does not exist (see UnknownOptions) or has no such value,
+    InvalidDestinationError for a pattern without a name.
     """
 
     url: str
@@ -73,7 +74,7 @@ class ConnectionFactory(Declared):
         }
         self._wait = whole_number("waitForStart", self._parts.transport.get("waitForStart", "0"))
         if self._parts.scheme != "vm":
-            tcp_options(self._parts.transport, self._parts.jms, self._options, unknown_options)  # they are refused here
+            self._network(self._options)  # what cannot be is refused here
             if broker is not None:
                 raise ConfigurationError("ConnectionFactory.broker", broker, f"the URL names another one: {url}")
         self._user_name, self._password = user_name, password
@@ -115,9 +116,13 @@ class ConnectionFactory(Declared):
             self._left()
             raise
 
+    def _network(self, options: ConnectionOptions) -> TcpOptions:
+        parts, secure = self._parts, self._parts.scheme == "ssl"
+        return tcp_options(parts.transport, parts.jms, options, self.unknown_options, secure=secure)
+
     def _connect(self, options: ConnectionOptions) -> Connection:
         """A connection over the network: it has a transport of its own."""
-        network = tcp_options(self._parts.transport, self._parts.jms, options, self.unknown_options)
+        network = self._network(options)
         network = replace(
             network,
             user_name=network.user_name if self._user_name is None else self._user_name,

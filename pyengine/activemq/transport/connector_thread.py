@@ -18,9 +18,10 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import count
 
 from pyengine.activemq.transport.client_connection import ClientConnection, ListeningBroker, TransportConnector
-from pyengine.activemq.transport.connectors import ConnectorURI, tls_context
+from pyengine.activemq.transport.connectors import WHERE, ConnectorURI
 from pyengine.activemq.transport.openwire_connector import OpenWireConnection
 from pyengine.activemq.transport.stomp_connector import StompConnection
+from pyengine.activemq.transport.tls_options import tls_context
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError
 from pyengine.processes import belong
@@ -36,6 +37,8 @@ CONNECTIONS: dict[str, type[ClientConnection]] = {
     "stomp+nio+ssl": StompConnection,
     "tcp": OpenWireConnection,
     "nio": OpenWireConnection,
+    "ssl": OpenWireConnection,
+    "nio+ssl": OpenWireConnection,
 }
 
 
@@ -76,7 +79,7 @@ class ConnectorThread:
 
     def listen(self, uri: ConnectorURI) -> None:
         """Listen on one more address."""
-        tls = tls_context(uri)
+        tls = None if uri.tls is None else tls_context(uri.tls, WHERE, server=True)
         family = socket.AF_INET6 if ":" in uri.host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import ssl
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from pyengine.activemq.options import whole_number
+from pyengine.activemq.transport.tls_options import TlsOptions, refuse_java
 from pyengine.attributes import frozen
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, did_you_mean
 
-STOMP_SCHEMES, OPENWIRE_SCHEMES = ("stomp", "stomp+nio", "stomp+ssl", "stomp+nio+ssl"), ("tcp", "nio")
-TLS_SCHEMES = ("stomp+ssl", "stomp+nio+ssl")
-STOMP_PORT, OPENWIRE_PORT = 61613, 61616
+STOMP_SCHEMES, OPENWIRE_SCHEMES = ("stomp", "stomp+nio", "stomp+ssl", "stomp+nio+ssl"), ("tcp", "nio", "ssl", "nio+ssl")
+TLS_SCHEMES = ("stomp+ssl", "stomp+nio+ssl", "ssl", "nio+ssl")
+STOMP_PORT, OPENWIRE_PORT, SSL_PORT = 61613, 61616, 61617
+WHERE = "transport connector "  # what the errors begin with
 OPENWIRE_FRAME_SIZE = 100 * 1024 * 1024  # the real connector has no limit; its activemq.xml has this one
 
 
@@ -37,9 +38,7 @@ class ConnectorURI:
     after max_inactivity_duration_initial_delay. cache_enabled, cache_size, tight_encoding_enabled,
     stack_trace_enabled: what a client may have.
 
-    Of TLS: cert, key: PEM files of the broker's certificate, with the chain, and of its key (in the same file without
-    key); key_password: of an encrypted key. trusted: PEM file of the authorities of clients' certificates, the system's
-    without it; need_client_auth: only clients with a certificate come in.
+    tls: of the schemes with TLS.
     """
 
     uri: str
@@ -61,11 +60,7 @@ class ConnectorURI:
     cache_size: int = 1024
     tight_encoding_enabled: bool = True
     stack_trace_enabled: bool = True
-    cert: str = ""
-    key: str = ""
-    key_password: str = field(default="", repr=False)
-    trusted: str = ""
-    need_client_auth: bool = False
+    tls: TlsOptions | None = None
 
     @property
     def loopback(self) -> bool:
@@ -101,13 +96,11 @@ _TLS: dict[str, tuple[str, int]] = {
     "trusted": ("trusted", 0),
     "transport.needClientAuth": ("need_client_auth", 2),
     "needClientAuth": ("need_client_auth", 2),
+    "transport.wantClientAuth": ("want_client_auth", 2),
+    "wantClientAuth": ("want_client_auth", 2),
+    "transport.enabledProtocols": ("enabled_protocols", 0),
+    "enabledProtocols": ("enabled_protocols", 0),
 }
-# Java's key stores, which Python cannot read.
-_PEM_OF_KEY_STORES = (
-    "give PEM files: cert=broker.pem&key=broker-key.pem&trusted=clients.pem; openssl pkcs12 -in broker.p12 -nokeys "
-    "-out broker.pem makes the certificate of a PKCS12 store, and -nocerts in place of -nokeys its key"
-)
-_KEY_STORES = frozenset({"keystore", "keystorepassword", "keystoretype", "truststore", "truststorepassword"})
 _OPENWIRE: dict[str, tuple[str, int]] = {
     **_SHARED,
     "wireFormat.maxInactivityDuration": ("max_inactivity_duration", 64),
@@ -151,32 +144,31 @@ def connector_uri(text: str) -> ConnectorURI:
     openwire = scheme in OPENWIRE_SCHEMES
     if not openwire and scheme not in STOMP_SCHEMES:
         problem = f"no connector here speaks {scheme}"
-        known = ", ".join((*OPENWIRE_SCHEMES, *STOMP_SCHEMES))
-        raise ConfigurationError("transport connector", text, problem, f"there are {known}")
-    default_port = OPENWIRE_PORT if openwire else STOMP_PORT
+        spoken = ", ".join((*OPENWIRE_SCHEMES, *STOMP_SCHEMES))
+        raise ConfigurationError("transport connector", text, problem, f"there are {spoken}")
+    tls: dict[str, object] | None = {} if scheme in TLS_SCHEMES else None
+    default_port = STOMP_PORT if not openwire else OPENWIRE_PORT if tls is None else SSL_PORT
     host, port = found[2].strip("[]") or "127.0.0.1", default_port if found[3] is None else int(found[3])
     if port > 65535:
         raise ConfigurationError("transport connector", text, "a port is 65535 at most")
     fields: dict[str, object] = {"max_frame_size": OPENWIRE_FRAME_SIZE} if openwire else {}
-    options = _OPENWIRE if openwire else {**_STOMP, **_TLS} if scheme in TLS_SCHEMES else _STOMP
-    for name, value in query_options(unquote(found[4] or "")):
+    options = _OPENWIRE if openwire else _STOMP
+    known = options if tls is None else {**options, **_TLS}
+    for name, text_of_it in query_options(unquote(found[4] or "")):
+        value = text_of_it or ""
         if name in _WITHOUT_EFFECT:
             continue
-        if name.rpartition(".")[2].lower() in _KEY_STORES:
-            hint = (
-                "give PEM files: cert=broker.pem&key=broker-key.pem&trusted=clients.pem; of a key store (PKCS12) they "
-            )
-            hint += "are made by openssl pkcs12 -in broker.p12 -nokeys -out broker.pem, and with -nocerts for the key"
-            raise ConfigurationError(f"transport connector {name}", value or "", "Java key stores are not read", hint)
-        if name not in options:
-            raise ConfigurationError(
-                f"transport connector {name}", value or "", "no such option", did_you_mean(name, options)
-            )
-        fields[options[name][0]] = _value(name, value or "", options[name][1])
-    if scheme in TLS_SCHEMES and not fields.get("cert"):
-        raise ConfigurationError(
-            "transport connector", text, "TLS needs a certificate", "add ?cert=FILE.pem&key=FILE.pem"
-        )
+        refuse_java(WHERE, name, value)
+        if name not in known:
+            raise ConfigurationError(f"{WHERE}{name}", value, "no such option", did_you_mean(name, known))
+        field, kind = known[name]
+        target = fields if name in options or tls is None else tls
+        target[field] = _value(name, value, kind)
+    if tls is not None:
+        if not tls.get("cert"):
+            hint = "add ?cert=FILE.pem&key=FILE.pem"
+            raise ConfigurationError(WHERE.strip(), text, "TLS needs a certificate", hint)
+        fields["tls"] = TlsOptions(**tls)  # type: ignore[arg-type]
     return ConnectorURI(text, scheme, host, port, **fields)  # type: ignore[arg-type]
 
 
@@ -195,27 +187,6 @@ def _value(name: str, text: str, kind: int) -> str | int | float:
     if number < 0:
         raise ConfigurationError(name, number, "must not be negative")
     return number
-
-
-def tls_context(uri: ConnectorURI) -> ssl.SSLContext | None:
-    """The TLS of a connector, None if it has none. Raises ConfigurationError for files that cannot be used."""
-    if uri.scheme not in TLS_SCHEMES:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=None)
-    try:
-        context.load_cert_chain(uri.cert, uri.key or None, uri.key_password)
-    except (OSError, ssl.SSLError) as error:
-        problem = f"the certificate or its key cannot be used: {error}"
-        raise ConfigurationError("transport connector cert", uri.cert, problem, "give PEM files") from error
-    if uri.trusted:
-        try:
-            context.load_verify_locations(uri.trusted)
-        except (OSError, ssl.SSLError) as error:
-            problem = f"the certificates cannot be used: {error}"
-            raise ConfigurationError("transport connector trusted", uri.trusted, problem, "give a PEM file") from error
-    if uri.need_client_auth:
-        context.verify_mode = ssl.CERT_REQUIRED
-    return context
 
 
 def check_open(uris: Iterable[ConnectorURI], *, users: bool, allow_anonymous: bool) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from pyengine._engine.wire.data_structure import VERSIONS
 from pyengine.activemq.options import ConnectionOptions, UnknownOptions, whole_number
 from pyengine.activemq.transport.openwire_format import WireFormat
+from pyengine.activemq.transport.tls_options import TlsOptions, refuse_java, tls_context
 from pyengine.errors import ConfigurationError, did_you_mean
 
 
@@ -21,8 +22,9 @@ class TcpOptions:
     ever; connect_response_timeout, send_timeout: the same of the connection and of a message. close_timeout: ms that
     closing waits for the broker. watch_advisories: whether the connection knows the temporary destinations of others.
     use_inactivity_monitor: whether silence is looked for. user_name, password: for the broker. client_id_prefix: of the
-    client id of a connection that is given none. use_async_send, always_sync_send: see ConnectionOptions.
-    dispatch_on_worker: listeners may be called by the thread that dispatches, which then is not the one that reads.
+    client id of a connection that is given none. tls: of ``ssl://``. use_async_send, always_sync_send: see
+    ConnectionOptions. dispatch_on_worker: listeners may be called by the thread that dispatches, which then is not the
+    one that reads.
     """
 
     format: WireFormat = field(default_factory=WireFormat)
@@ -39,6 +41,7 @@ class TcpOptions:
     user_name: str | None = None
     password: str | None = field(default=None, repr=False)
     client_id_prefix: str = "ID:"
+    tls: TlsOptions | None = None
     use_async_send: bool = False
     always_sync_send: bool = False
     dispatch_on_worker: bool = False
@@ -63,6 +66,14 @@ _SOCKET = {
     "tcpNoDelay": "tcp_no_delay",
     "useInactivityMonitor": "use_inactivity_monitor",
 }
+_TLS = {
+    "cert": "cert",
+    "key": "key",
+    "keyPassword": "key_password",
+    "trusted": "trusted",
+    "verifyHostName": "verify_host_name",
+    "enabledProtocols": "enabled_protocols",
+}
 _JMS = {
     "userName": "user_name",
     "password": "password",
@@ -76,7 +87,8 @@ _JMS = {
 # Those of the real client that change nothing that a user of this one sees.
 _WITHOUT_EFFECT = frozenset(
     {"trace", "daemon", "soLinger", "socketBufferSize", "ioBufferSize", "threadName", "jmxPort", "useLocalHost",
-     "dynamicManagement", "startLogging", "logWriterName", "closeAsync", "backgroundConnect"}
+     "dynamicManagement", "startLogging", "logWriterName", "closeAsync", "backgroundConnect", "sendBufferSize",
+     "receiveBufferSize", "reuseAddress", "trafficClass", "OOBInline", "enableSessionCreation"}
 )  # fmt: skip
 # Options that a network has and this client does not do.
 _REFUSED = {
@@ -91,14 +103,18 @@ def tcp_options(
     jms: Mapping[str, str],
     options: ConnectionOptions,
     unknown: UnknownOptions = UnknownOptions.REFUSE,
+    *,
+    secure: bool = False,
 ) -> TcpOptions:
-    """Read the options of a URL. given: those without ``jms.``. jms: those with it, by the rest of their names.
+    """Read the options of a URL. given: those without ``jms.``. jms: those with it, by the rest of their names. secure:
+    whether the scheme is ``ssl``.
 
     Raises ConfigurationError for an option that does not exist, or is not done, and for a value that it cannot have.
     """
     names = {
         **{f"wireFormat.{name}": each for name, each in _FORMAT.items()},
         **_SOCKET,
+        **(_TLS if secure else {}),
         **{f"jms.{name}": each for name, each in _JMS.items()},
     }
     own = TcpOptions(
@@ -106,9 +122,12 @@ def tcp_options(
         always_sync_send=options.always_sync_send,
         dispatch_on_worker=not options.always_session_async,
     )
-    found: dict[str, dict[str, Any]] = {"wireFormat": {}, "": {}}
+    tls = TlsOptions()
+    found: dict[str, dict[str, Any]] = {"wireFormat": {}, "": {}, "tls": {}}
     for name, text in {**given, **{f"jms.{each}": value for each, value in jms.items()}}.items():
-        name = name.removeprefix("transport.")
+        name = name.removeprefix("transport.").removeprefix("socket.")
+        if secure:
+            refuse_java("", name, text)
         if name in _REFUSED and text.lower() not in ("false", "0"):
             raise ConfigurationError(name, text, "not supported over tcp", _REFUSED[name])
         if name not in names:
@@ -117,8 +136,8 @@ def tcp_options(
             if unknown is UnknownOptions.REFUSE:
                 raise ConfigurationError(name, text, "no such option", did_you_mean(name, names))
             continue
-        group = "wireFormat" if name.startswith("wireFormat.") else ""
-        like = getattr(own.format if group else own, names[name])
+        group = "wireFormat" if name.startswith("wireFormat.") else "tls" if secure and name in _TLS else ""
+        like = getattr({"wireFormat": own.format, "tls": tls, "": own}[group], names[name])
         value: Any = text
         if isinstance(like, bool):
             value = text.lower() == "true"
@@ -136,4 +155,8 @@ def tcp_options(
     if not 128 <= cache_size <= 16383:
         problem = "must be 128 to 16383; with less the broker's codec does not end"
         raise ConfigurationError("wireFormat.cacheSize", cache_size, problem)
+    if secure:
+        tls = replace(tls, **found["tls"])
+        tls_context(tls, "", server=False)  # it is refused here
+        found[""]["tls"] = tls
     return replace(own, format=replace(own.format, **found["wireFormat"]), **found[""])

@@ -28,9 +28,11 @@ from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT
 from pyengine.activemq.transport.java_exceptions import cause_of, error_of
 from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE
 from pyengine.activemq.transport.tcp_options import TcpOptions
+from pyengine.activemq.transport.tls_options import tls_context
 from pyengine.clock import Clock, SystemClock, Worker
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, JMSError, ProtocolError, PyengineError
+from pyengine.tls_layer import TlsLayer, shake_hands
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
@@ -56,7 +58,9 @@ class _Answer:
 
 
 class TcpTransport:
-    """One connection of one client to a broker at ``host:port``. See commands.Transport for its calls.
+    """One connection of one client to a broker at ``host:port``, with TLS if the options have it.
+
+    See commands.Transport for its calls.
 
     Raises JMSError if the broker cannot be reached. After a failure every call raises JMSError, except those that
     remove something.
@@ -65,7 +69,9 @@ class TcpTransport:
     def __init__(self, host: str, port: int, options: TcpOptions | None = None) -> None:
         self._host, self._port = host, port
         self._options = TcpOptions() if options is None else options
-        self._clock = SystemClock(f"ActiveMQ Connection tcp://{host}:{port} Timer")
+        self._scheme = "tcp" if self._options.tls is None else "ssl"
+        self._tls: TlsLayer | None = None
+        self._clock = SystemClock(f"ActiveMQ Connection {self} Timer")
         self._reader = OpenWireReader(max_frame_size=HANDSHAKE_SIZE)
         self._writer = OpenWireWriter()
         self._writing = threading.Lock()
@@ -90,7 +96,7 @@ class TcpTransport:
         self._thread = threading.Thread(target=self._read, name=f"ActiveMQ Transport: {self}", daemon=True)
 
     def __str__(self) -> str:
-        return f"tcp://{self._host}:{self._port}"
+        return f"{self._scheme}://{self._host}:{self._port}"
 
     @property
     def clock(self) -> Clock:
@@ -108,6 +114,8 @@ class TcpTransport:
         timeout = self._options.connection_timeout
         try:
             found = socket.create_connection((self._host, self._port), timeout / 1000 if timeout else None)
+            if self._options.tls is not None:
+                self._tls = shake_hands(found, tls_context(self._options.tls, "", server=False), self._host)
         except OSError as error:
             self._clock.close()
             raise JMSError(f"Could not connect to broker URL: {self}. Reason: {error}") from error
@@ -120,14 +128,18 @@ class TcpTransport:
 
     def _read(self) -> None:
         try:
+            tls = self._tls
+            data = b"" if tls is None else tls.receive(b"")  # what came with the end of the handshake
             while not self._closed:
+                self._reader.feed(data)
+                for command in self._reader:
+                    self._receive(command)
                 data = self._socket.recv(READ)
                 if not data:
                     raise ProtocolError("the broker has closed the connection")
                 self._last_read = time.monotonic()
-                self._reader.feed(data)
-                for command in self._reader:
-                    self._receive(command)
+                if tls is not None:
+                    data = tls.receive(data)
         except (OSError, PyengineError) as error:
             self._fail(str(error))
         except Exception as error:
@@ -139,7 +151,8 @@ class TcpTransport:
         with self._writing:
             self._check()
             try:
-                self._socket.sendall(self._writer.write(command))
+                data = self._writer.write(command)
+                self._socket.sendall(data if self._tls is None else self._tls.wrap(data))
             except OSError as error:
                 failure = str(error)
             else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-import threading
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -12,7 +11,6 @@ from pyengine.attributes import meant
 from pyengine.errors import ConfigurationError
 
 HANDSHAKE = 0x16  # the first byte of a client that speaks TLS (TLS_HANDSHAKE_MAGIC_CODE)
-PIECE = 256 * 1024
 
 CLIENT_NAMES = (
     "tls.client.trustCertPath",
@@ -23,62 +21,6 @@ CLIENT_NAMES = (
 )
 # What the real client's file may have beside them: it says nothing to this one.
 OTHER_NAMES = ("tls.enable", "tls.test.mode.enable", "tls.server.", "tls.config.file")
-
-
-class TlsLayer:
-    """The TLS of one connection, without its socket. Safe from any thread.
-
-    server_hostname: None at the end that was connected to. What its methods raise is ssl.SSLError.
-    """
-
-    def __init__(self, context: ssl.SSLContext, server_hostname: str | None = None) -> None:
-        self._lock = threading.Lock()
-        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(
-            self._incoming,
-            self._outgoing,
-            server_side=server_hostname is None,
-            server_hostname=server_hostname,
-        )
-        self.ready = False
-
-    def start(self) -> bytes:
-        """The bytes that begin the handshake, of the end that connects."""
-        return self._step(b"")
-
-    def _step(self, data: bytes) -> bytes:
-        with self._lock:
-            self._incoming.write(data)
-            try:
-                self._tls.do_handshake()
-                self.ready = True
-            except ssl.SSLWantReadError:
-                pass
-            return self._outgoing.read()
-
-    def handshake(self, data: bytes) -> bytes:
-        """Take bytes of the other end until :attr:`ready`; returns those to send."""
-        return self._step(data)
-
-    def receive(self, data: bytes) -> bytes:
-        """Take bytes of the other end; returns what they say. What TLS wants to answer goes with the next
-        :meth:`wrap`. Empty also at the end of what the other end says.
-        """
-        found = []
-        with self._lock:
-            self._incoming.write(data)
-            try:
-                while piece := self._tls.read(PIECE):
-                    found.append(piece)
-            except ssl.SSLWantReadError:
-                pass
-        return b"".join(found)
-
-    def wrap(self, data: bytes) -> bytes:
-        """The bytes to send for these. Those of two calls are sent in the order of the calls."""
-        with self._lock:
-            self._tls.write(data)
-            return self._outgoing.read()
 
 
 def check_context(context: object, server: bool = False) -> None:

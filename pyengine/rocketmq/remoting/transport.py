@@ -15,7 +15,7 @@ from typing import Protocol
 
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.errors import ConfigurationError, RemotingError
-from pyengine.rocketmq.remoting.tls import TlsLayer
+from pyengine.tls_layer import shake_hands
 
 log = logging.getLogger("pyengine.rocketmq.remoting")
 
@@ -122,7 +122,7 @@ class SocketTransport:
         self._wake = threading.Event()
         self._open = True
         self._socket = socket.create_connection(parse_address("address", address), CONNECT_TIMEOUT / 1000)
-        self._tls = None if tls is None else self._handshake(tls, parse_address("address", address)[0])
+        self._tls = None if tls is None else shake_hands(self._socket, tls, parse_address("address", address)[0])
         self._socket.settimeout(None)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -133,21 +133,6 @@ class SocketTransport:
         self.local_host: str = self._socket.getsockname()[0]
         self._readable = _readable(self._socket)
         threading.Thread(target=self._run, name=f"RemotingClient {address}", daemon=True).start()
-
-    def _handshake(self, context: ssl.SSLContext, host: str) -> TlsLayer:
-        """Agree on TLS, within the time for connecting."""
-        try:
-            made = TlsLayer(context, host)
-            self._socket.sendall(made.start())
-            while not made.ready:
-                data = self._socket.recv(65536)
-                if not data:
-                    raise OSError("the other end has closed it, perhaps because it does not speak TLS")
-                self._socket.sendall(made.handshake(data))
-        except (OSError, ValueError) as error:
-            self._socket.close()
-            raise OSError(f"TLS: {getattr(error, 'verify_message', '') or error}") from error
-        return made
 
     def write(self, data: bytes) -> None:
         with self._write_lock:

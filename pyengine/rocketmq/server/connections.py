@@ -34,7 +34,8 @@ from pyengine.errors import (
 )
 from pyengine.rocketmq.remoting.channel import VERSION
 from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
-from pyengine.rocketmq.remoting.tls import HANDSHAKE, TlsLayer
+from pyengine.rocketmq.remoting.tls import HANDSHAKE
+from pyengine.tls_layer import TlsLayer
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.remoting")

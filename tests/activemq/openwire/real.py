@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from bench.contest import RivalMissingError
@@ -39,11 +40,17 @@ def class_path(release: str) -> str:
 class Program:
     """A Java program that answers lines with lines."""
 
-    def __init__(self, main: str, release: str, log: Path, *arguments: str) -> None:
+    def __init__(
+        self, main: str, release: str, log: Path, *arguments: str, properties: Mapping[str, str] | None = None
+    ) -> None:
         path = class_path(release)
         self._errors = log.open("w")
         self._process = subprocess.Popen(
-            ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", path, main, *arguments],
+            [
+                *("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
+                *(f"-D{name}={value}" for name, value in (properties or {}).items()),
+                *("-cp", path, main, *arguments),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -71,29 +78,33 @@ class Program:
 class RealBroker(Program):
     """One broker, in memory, or with its messages in a folder."""
 
-    def __init__(self, release: str, log: Path, folder: Path | None = None) -> None:
-        super().__init__("OpenWireBroker", release, log, *([str(folder)] if folder else []))
+    def __init__(
+        self, release: str, log: Path, folder: Path | None = None, properties: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__("OpenWireBroker", release, log, *([str(folder)] if folder else []), properties=properties)
         line = self.line()
         if not line.isdecimal():
             self.close()
             raise RivalMissingError(f"the broker did not start: see {log}")
         self.port = int(line)
+        self.url = f"tcp://127.0.0.1:{line}"
 
     def renew(self) -> None:
         """A new broker, without messages, in the place of the present one; ``port`` is another."""
         self.write("new")
         self.port = int(self.line())
+        self.url = f"tcp://127.0.0.1:{self.port}"
 
 
 class RealClient(Program):
     """The real client, which plays the scenarios of PlayOpenWire."""
 
-    def __init__(self, release: str, log: Path) -> None:
-        super().__init__("PlayOpenWire", release, log)
+    def __init__(self, release: str, log: Path, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__("PlayOpenWire", release, log, properties=properties)
 
-    def play(self, port: int, name: str) -> list[str]:
+    def play(self, url: str, name: str) -> list[str]:
         """A scenario's transcript."""
-        self.write(f"{port} {name}")
+        self.write(f"{url} {name}")
         transcript = []
         while (line := self.line()) != ".":
             if not line and self._process.poll() is not None:

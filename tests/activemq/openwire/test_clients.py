@@ -26,7 +26,7 @@ OF_ANOTHER_JMS = ("durables",)
 def play_on_ours(client: RealClient, name: str) -> list[str]:
     """A scenario's transcript on a broker of its own."""
     with Broker(transport_connectors=["tcp://127.0.0.1:0"], scheduler_support=True) as broker:
-        return client.play(broker.transport_connectors[0].port, name)
+        return client.play(broker.transport_connectors[0].url, name)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_clients_see_the_same_of_both(release: str, broker_release: str, tmp_pat
         for name in SCENARIOS:
             if name in OF_ANOTHER_JMS and release[0] != broker_release[0] == "6":
                 continue
-            expected, got = client.play(real.port, name), play_on_ours(client, name)
+            expected, got = client.play(real.url, name), play_on_ours(client, name)
             if got != expected:
                 differing[name] = {"real": expected, "ours": got}
             real.renew()
@@ -75,7 +75,7 @@ def record() -> None:
     client = RealClient("5.18.6", Path("/dev/null"))
     answers = {}
     for name in SCENARIOS:
-        answers[name] = client.play(real.port, name)
+        answers[name] = client.play(real.url, name)
         real.renew()
     client.close()
     real.close()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
-import subprocess
 import time
 from pathlib import Path
 
@@ -16,33 +14,12 @@ from stomp.listener import WaitingListener
 from pyengine.activemq import Broker
 from pyengine.destinations import Destination
 from pyengine.errors import ConfigurationError
+from tests.activemq.pem import certificate
 
 
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A certificate of 127.0.0.1, which is its own authority, and its key."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl on PATH makes a certificate")
-    folder = tmp_path_factory.mktemp("pem")
-    cert, key = folder / "broker.pem", folder / "key.pem"
-    names = ["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"]
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-keyout",
-        key,
-        "-out",
-        cert,
-        "-days",
-        "2",
-        *names,
-    ]
-    subprocess.run(made, check=True, capture_output=True, timeout=60)
-    return cert, key
+    return certificate(tmp_path_factory.mktemp("pem"))
 
 
 class Bodies(stomp.ConnectionListener):

@@ -4,7 +4,7 @@ import org.apache.activemq.broker.BrokerService;
 
 /**
  * A broker that listens for OpenWire, in memory, or with its messages in the folder that is its argument. Prints its
- * port; answers a line "new" with the port of a new broker in its place; ends with its input.
+ * port, of the connector that the property "connector" may say; answers a line "new" with the port of a new broker in its place; ends with its input.
  */
 public class OpenWireBroker {
     public static void main(String[] arguments) throws Exception {
@@ -30,7 +30,7 @@ public class OpenWireBroker {
         broker.setSchedulerSupport(true);
         broker.setUseJmx(false);
         broker.setUseShutdownHook(false);
-        broker.addConnector("tcp://127.0.0.1:0");
+        broker.addConnector(System.getProperty("connector", "tcp://127.0.0.1:0"));
         broker.start();
         broker.waitUntilStarted();
         System.out.println(broker.getTransportConnectors().get(0).getConnectUri().getPort());

@@ -16,7 +16,7 @@ import org.apache.activemq.ActiveMQSession;
 import org.apache.activemq.RedeliveryPolicy;
 
 /**
- * Plays scenarios of JMS on a broker and prints what its client sees. A line of input is "PORT NAME"; the answer is the
+ * Plays scenarios of JMS on a broker and prints what its client sees. A line of input is "URL NAME"; the answer is the
  * lines of the transcript and "." behind them.
  */
 public class PlayOpenWire {
@@ -35,7 +35,7 @@ public class PlayOpenWire {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
             String[] asked = line.split(" ");
-            PlayOpenWire play = new PlayOpenWire("tcp://127.0.0.1:" + asked[0]);
+            PlayOpenWire play = new PlayOpenWire(asked[0]);
             play.play(asked[1]);
             for (String each : play.said) {
                 System.out.println(each.replace("\n", "\\n"));

@@ -1,0 +1,84 @@
+"""The TLS of one connection, without its socket."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+
+PIECE = 256 * 1024
+
+
+class TlsLayer:
+    """The TLS of one connection, without its socket. Safe from any thread.
+
+    server_hostname: None at the end that was connected to. What its methods raise is ssl.SSLError.
+    """
+
+    def __init__(self, context: ssl.SSLContext, server_hostname: str | None = None) -> None:
+        self._lock = threading.Lock()
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(
+            self._incoming,
+            self._outgoing,
+            server_side=server_hostname is None,
+            server_hostname=server_hostname,
+        )
+        self.ready = False
+
+    def start(self) -> bytes:
+        """The bytes that begin the handshake, of the end that connects."""
+        return self._step(b"")
+
+    def _step(self, data: bytes) -> bytes:
+        with self._lock:
+            self._incoming.write(data)
+            try:
+                self._tls.do_handshake()
+                self.ready = True
+            except ssl.SSLWantReadError:
+                pass
+            return self._outgoing.read()
+
+    def handshake(self, data: bytes) -> bytes:
+        """Take bytes of the other end until :attr:`ready`; returns those to send."""
+        return self._step(data)
+
+    def receive(self, data: bytes) -> bytes:
+        """Take bytes of the other end; returns what they say. What TLS wants to answer goes with the next
+        :meth:`wrap`. Empty also at the end of what the other end says.
+        """
+        found = []
+        with self._lock:
+            self._incoming.write(data)
+            try:
+                while piece := self._tls.read(PIECE):
+                    found.append(piece)
+            except ssl.SSLWantReadError:
+                pass
+        return b"".join(found)
+
+    def wrap(self, data: bytes) -> bytes:
+        """The bytes to send for these. Those of two calls are sent in the order of the calls."""
+        with self._lock:
+            self._tls.write(data)
+            return self._outgoing.read()
+
+
+def shake_hands(connection: socket.socket, context: ssl.SSLContext, host: str) -> TlsLayer:
+    """Agree on TLS with the server at the other end, whose certificate is to be of ``host``.
+
+    Raises OSError, with the reason. What the server has said meanwhile comes with ``receive(b"")``.
+    """
+    try:
+        made = TlsLayer(context, host)
+        connection.sendall(made.start())
+        while not made.ready:
+            data = connection.recv(65536)
+            if not data:
+                raise OSError("the other end has closed it, perhaps because it does not speak TLS")
+            connection.sendall(made.handshake(data))
+    except (OSError, ValueError) as error:
+        connection.close()
+        raise OSError(f"TLS: {getattr(error, 'verify_message', '') or error}") from error
+    return made
