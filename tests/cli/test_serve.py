@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from pyengine import rocketmq
+from pyengine.errors import InvalidSourceError
+from pyengine.rocketmq.server.accounts import read_accounts
 
 ROOT = Path(__file__).parents[2]
 
@@ -67,3 +69,59 @@ def test_what_cannot_be_served_is_one_message(options: tuple[str, ...], words: s
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# The file of RocketMQ 4.9 with another second account.
+PLAIN_ACL = """
+globalWhiteRemoteAddresses:
+  - 10.10.103.*
+accounts:
+  - accessKey: RocketMQ
+    secretKey: 12345678
+    whiteRemoteAddress:
+    admin: false
+    topicPerms:
+      - topicA=DENY
+  - accessKey: rocketmq2
+    secretKey: 0123456
+"""
+
+
+def test_accounts_come_from_the_plain_acl_of_a_broker(tmp_path: Path) -> None:
+    file = tmp_path / "plain_acl.yml"
+    file.write_text(PLAIN_ACL, encoding="utf-8")
+    with serving("--accounts", str(file)) as (process, names):
+        for keys in (("RocketMQ", "12345678"), ("rocketmq2", "0123456")):
+            with rocketmq.Producer(namesrv_addr=names, rpc_hook=rocketmq.SessionCredentials(*keys)) as producer:
+                assert producer.send("orders", b"tea").status is rocketmq.SendStatus.SEND_OK
+        for wrong in (None, rocketmq.SessionCredentials("rocketmq2", "123456")):
+            with (
+                rocketmq.Producer(namesrv_addr=names, rpc_hook=wrong) as producer,
+                pytest.raises((rocketmq.MQBrokerError, rocketmq.MQClientError), match="accessKey"),
+            ):
+                producer.send("orders", b"milk")
+        process.kill()
+        assert process.stderr is not None
+        assert [line.partition(":")[2].split(":")[0].strip() for line in process.stderr] == [
+            "globalWhiteRemoteAddresses", "accounts[0].admin", "accounts[0].topicPerms"
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("accounts:\n- accessKey: a\n  secretKey: 12345678", "accounts[0].accessKey has at most 6 characters"),
+        ("accounts:\n- accessKey: RocketMQ", "accounts[0].secretKey is missing"),
+        ("accounts:\n- accessKey: [a]\n  secretKey: b", "accounts[0].accessKey is not a text"),
+        ("accounts:\n" + "- {accessKey: RocketMQ, secretKey: 12345678}\n" * 2, "accessKey RocketMQ is there twice"),
+        ("accounts: [", "not valid YAML in line 1"),
+        ("accounts: [RocketMQ]", "accounts[0].accessKey is missing"),
+        ("", "it has no accounts"),
+    ],
+)
+def test_a_file_of_accounts_that_cannot_be_used_says_where(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "plain_acl.yml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidSourceError) as caught:
+        read_accounts(file)
+    assert words in str(caught.value)

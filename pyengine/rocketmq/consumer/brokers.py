@@ -41,6 +41,8 @@ def take_clock(parameters: Connecting) -> bool:
         plain_text("consumer_group", parameters.consumer_group)
     if parameters.broker is not None and not callable(getattr(parameters.broker, "register_client", None)):
         raise ConfigurationError("broker", repr(parameters.broker), "no RocketMQ cluster", "give a rocketmq.Broker")
+    if parameters.broker is not None and parameters.namesrv_addr:
+        raise ConfigurationError("namesrv_addr", parameters.namesrv_addr, "there is a broker too", "give one of them")
     if parameters.clock is not None and not isinstance(parameters.clock, Clock):
         raise ConfigurationError("clock", repr(parameters.clock), "a clock of pyengine.clock is needed")
     own = parameters.clock is None and parameters.broker is None

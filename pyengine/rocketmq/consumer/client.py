@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from pyengine._engine.rocketmq.client.pull_gate import PullRequest
 from pyengine._engine.rocketmq.client.rebalance import RebalanceTimer
 from pyengine.clock import Action, Clock, Timer, Worker
-from pyengine.errors import IllegalStateError
+from pyengine.errors import IllegalStateError, RemotingError
 from pyengine.processes import forget_at_fork
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, MQClientAPI, SubscriptionData
@@ -360,7 +360,10 @@ class MQClientInstance:
 
     def _update_routes(self) -> None:
         for member in list(self.members.values()):
-            member.update_topic_subscribe_info()
+            try:
+                member.update_topic_subscribe_info()
+            except RemotingError as error:
+                log.warning("updateTopicRouteInfoFromNameServer Exception: %s", error)
 
     def _persist_offsets(self) -> None:
         for member in list(self.members.values()):

@@ -98,7 +98,12 @@ class DefaultMQPushConsumer(PushConsumerParameters):
         self._member.shutdown()
 
     def __enter__(self) -> Self:
-        self.start()
+        try:
+            self.start()
+        except MQClientError as error:
+            if self.message_listener is None or not self._member.subscriptions:
+                error.add_note("with starts the consumer: subscribe and register_message_listener before it")
+            raise
         return self
 
     def __exit__(

@@ -15,6 +15,7 @@ from pyengine._engine.rocketmq.client.rebalance import (
     queues_to_give_up,
     queues_to_take_on,
 )
+from pyengine.errors import MQClientError
 from pyengine.rocketmq.consumer.client import write_log
 from pyengine.rocketmq.consumer.context import MemberContext
 from pyengine.rocketmq.consumer.listener_call import listed
@@ -104,6 +105,8 @@ class Rebalancing(ABC):
     def _consumer_ids(self, topic: str) -> list[str] | None:
         try:
             return list(self._consumer.running.api.get_consumer_id_list(topic, self._consumer.group))
+        except MQClientError:  # no broker has the topic; the caller logs that (findConsumerIdList)
+            return None
         except Exception as error:
             log.warning("getConsumerIdListByGroup exception, %s", self._consumer.group, exc_info=error)
             return None

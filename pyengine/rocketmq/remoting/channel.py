@@ -74,6 +74,9 @@ class Channel:
             self._transport = connect(address, self)
         except OSError as error:
             raise RemotingError(address, f"connect to {address} failed: {error}") from error
+        if not self._open:  # lost before the transport was set
+            self._transport.close()
+            raise RemotingError(address, f"connect to {address} failed: the other end has closed it")
 
     @property
     def is_open(self) -> bool:
@@ -152,7 +155,9 @@ class Channel:
             self._open = False
             left = list(self._waiting.values())
             self._waiting.clear()
-        self._transport.close()
+        transport = getattr(self, "_transport", None)  # its thread may report the end before it is set
+        if transport is not None:
+            transport.close()
         self._closed(self)
         failure = RemotingError(self.address, why or f"the connection to {self.address} was closed")
         for waiting in left:

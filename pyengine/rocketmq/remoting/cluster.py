@@ -329,13 +329,15 @@ class Cluster:
 
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
         """All queues that can be read, None if there is no such topic; those of the last time, and a line in the log,
-        if no name server answers.
+        if no name server answers. Raises RemotingError if none answers and nothing is known of the topic.
         """
         try:
             route = self._fetch_route(plain_text("topic", topic))
         except (RemotingError, MQClientError, ProtocolError) as error:
-            log.warning("updateTopicRouteInfoFromNameServer Exception, %s: %s", topic, error)
             route = self._routes.get(topic)
+            if route is None and isinstance(error, RemotingError):
+                raise
+            log.warning("updateTopicRouteInfoFromNameServer Exception, %s: %s", topic, error)
         return None if route is None else list(route.read_queues)
 
     def publish_queues(self, topic: str) -> list[MessageQueue]:
@@ -683,6 +685,7 @@ class Cluster:
         """The answer of the first that answers. header: of the request; None: it has none, and this code."""
         with self._lock:
             servers = list(self.name_servers)
+        problems = []
         for address in servers:
             try:
                 request = self._remoting.command(code) if header is None else self._command(header, fields)
@@ -690,12 +693,17 @@ class Cluster:
             except RemotingError as error:
                 log.warning("name server %s does not answer: %s", address, error)
                 failure = error
+                problems.append(str(error))
                 continue
+            if answer.code == REQUEST_CODE_NOT_SUPPORTED:
+                answer.remark = f"{answer.remark}: {address} is not a name server; perhaps it is a broker"
             with self._lock:
                 self.name_servers.remove(address)
                 self.name_servers.insert(0, address)
             return answer
-        raise failure
+        if len(problems) == 1:
+            raise failure
+        raise RemotingError(failure.address, f"no name server answers: {'; '.join(problems)}") from failure
 
     def _connected(self, channel: Channel) -> None:
         """Let a broker that is connected, anew perhaps, know of this client before it is asked anything else."""
@@ -769,8 +777,13 @@ def _heartbeat_answered(answer: RemotingCommand | RemotingError) -> None:
 
 
 def name_servers(namesrv_addr: str) -> list[str]:
-    """The addresses in ``host:port;host:port``. Raises ConfigurationError, which names the one that is none."""
-    listed = [each.strip() for each in plain_text("namesrv_addr", namesrv_addr).split(";") if each.strip()]
+    """The addresses in ``host:port;host:port``, or behind ``http://`` (NameServerAddressUtils, an endpoint).
+    Raises ConfigurationError, which names the one that is none.
+    """
+    text = plain_text("namesrv_addr", namesrv_addr).strip()
+    if text.startswith("http://"):
+        text = text.rpartition("/")[2]
+    listed = [each.strip() for each in text.split(";") if each.strip()]
     for each in listed:
         parse_address("namesrv_addr", each)
     if not listed:

@@ -28,7 +28,8 @@ LULL = 0.005  # seconds after a waiting thread has read its own answer for which
 def parse_address(name: str, text: str) -> tuple[str, int]:
     """``host:port`` taken apart; IPv6 as ``[::1]:9876``. Raises ConfigurationError, which names it."""
     host, _, port = text.strip().rpartition(":")
-    if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+    is_port = port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 65536
+    if not host or any(each in ",;/ \t" for each in host) or not is_port:
         raise ConfigurationError(name, repr(text), "not an address", "give host:port, several separated by ';'")
     return host.removeprefix("[").removesuffix("]"), int(port)
 

@@ -37,7 +37,8 @@ class Listeners:
         if not _is_loopback(host) and not accounts and not allow_anonymous:
             raise ConfigurationError(
                 "listen", repr(listen), "everybody in the network could send and read",
-                "give accounts=[rocketmq.SessionCredentials(...)], allow_anonymous=True, or 127.0.0.1",
+                "give accounts=[rocketmq.SessionCredentials(...)] (--accounts plain_acl.yml), allow_anonymous=True "
+                "(--allow-anonymous), or 127.0.0.1",
             )  # fmt: skip
         self.brokers: dict[str, socket.socket] = {}
         self.name_server = listening_socket(host, port)

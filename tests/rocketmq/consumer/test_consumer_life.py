@@ -521,3 +521,13 @@ def test_a_broker_keeps_nothing_of_consumers_that_are_gone() -> None:
         clock.advance(20_000)  # what the brokers held for them is answered
         gc.collect()
         assert client() is None
+
+
+def test_a_block_of_a_consumer_without_a_listener_says_that_it_starts_there() -> None:
+    with (
+        rocketmq.Broker() as broker,
+        pytest.raises(MQClientError) as caught,
+        rocketmq.DefaultMQPushConsumer("G", broker=broker) as consumer,
+    ):
+        consumer.subscribe("T")
+    assert caught.value.__notes__ == ["with starts the consumer: subscribe and register_message_listener before it"]

@@ -257,7 +257,7 @@ def test_a_parameter_that_asks_for_what_is_not_done_is_warned_of_at_start(caplog
     site.start(lambda *_: DONE)
     said = [record.getMessage() for record in caplog.records if "not done" in record.getMessage()]
     assert [text.split()[2] for text in said] == [
-        "client_rebalance=False", "pop_batch_nums=8", "enable_trace=True", "namespace='other'"
+        "client_rebalance=False", "pop_batch_nums=8", "enable_trace=True"
     ]  # fmt: skip
     assert "POP" in said[0]
     site.close()

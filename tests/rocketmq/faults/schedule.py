@@ -111,9 +111,14 @@ class Schedule:
         consumer.register_message_listener(
             rocketmq.MessageListenerOrderly(self.listen_orderly) if self.orderly else self.listen
         )
-        self.members.append(consumer)
         self._disturbed()
-        consumer.start()
+        try:
+            consumer.start()
+        except rocketmq.RemotingError:  # no name server answers: start another
+            self.clock.advance(1000)
+            self.join()
+        else:
+            self.members.append(consumer)
 
     def leave(self) -> None:
         self._disturbed()

@@ -18,6 +18,7 @@ from pyengine.clock import ManualClock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq import ConsumeConcurrentlyStatus
 from pyengine.rocketmq.remoting.channel import RemotingClient, Requested
+from pyengine.rocketmq.remoting.cluster import name_servers
 from pyengine.rocketmq.remoting.transport import parse_address
 
 Answer = Callable[[socket.socket, RemotingCommand], None]
@@ -191,12 +192,29 @@ def test_the_name_server_that_answers_is_asked_first_the_next_time() -> None:
         assert [(queue.broker_name, queue.queue_id) for queue in cluster.publish_queues("T")] == [("b", 0)]
         peer.close()
         assert cluster.topic_subscribe_info("T") == queues
-        assert cluster.topic_subscribe_info("Other") is None
-        with pytest.raises(RemotingError):
-            cluster.publish_queues("Other")
+        for ask in (cluster.topic_subscribe_info, cluster.publish_queues):
+            with pytest.raises(RemotingError, match=rf"no name server answers: .*{peer.address}.*; .*{nobody}"):
+                ask("Other")
 
 
-@pytest.mark.parametrize("text", ["", ";", "names", "names:", ":9876", "names:0", "names:65536", "a:1;b", "a:٣"])
+def test_a_broker_that_is_taken_for_a_name_server_is_named() -> None:
+    with rocketmq.Broker(listen="127.0.0.1:0") as broker:
+        address = broker.broker_addresses[0]
+        with (
+            rocketmq.Producer(namesrv_addr=address) as producer,
+            pytest.raises(MQClientError, match=f"{address} is not a name server"),
+        ):
+            producer.send("T", b"x")
+
+
+def test_an_endpoint_with_http_is_the_address_in_it() -> None:
+    assert name_servers(" http://cloud/MQ_INST_1_2.names:80") == ["MQ_INST_1_2.names:80"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", ";", "names", "names:", ":9876", "names:0", "names:65536", "a:1;b", "a:٣", "a:1,b:1", "a b:1", "a:000001"],
+)
 def test_an_address_that_is_none_is_named(text: str) -> None:
     with pytest.raises(ConfigurationError, match=r"namesrv_addr=.*give host:port"):
         rocketmq.Cluster(text)
@@ -228,19 +246,16 @@ def test_what_is_not_built_for_a_real_cluster_is_refused_by_name() -> None:
             cluster.messages("T")
     with rocketmq.Broker() as broker, pytest.raises(ConfigurationError, match="there is a broker too"):
         rocketmq.Producer(broker, namesrv_addr="127.0.0.1:1")
+    with rocketmq.Broker() as broker, pytest.raises(ConfigurationError, match="there is a broker too"):
+        consumer_of(broker=broker)
     with rocketmq.Producer(namesrv_addr="127.0.0.1:1") as producer, pytest.raises(RemotingError):
         producer.send("T", b"x")
 
 
-def test_a_consumer_starts_without_a_name_server_and_leaves_no_thread_behind() -> None:
+def test_without_a_name_server_no_consumer_starts_and_no_thread_is_left_behind() -> None:
     before = set(threading.enumerate())
-    consumer = consumer_of()
-    consumer.start()
-    try:
-        with pytest.raises(MQClientError, match="not exist"):
-            consumer.fetch_subscribe_message_queues("T")
-    finally:
-        consumer.shutdown()
+    with pytest.raises(RemotingError, match=r"connect to 127\.0\.0\.1:1 failed"):
+        consumer_of().start()
     deadline = time.monotonic() + 5
     while left := set(threading.enumerate()) - before:
         assert time.monotonic() < deadline, left
