@@ -1,8 +1,8 @@
 """The client for asyncio: the same nouns, whose ``receive`` and iteration let the event loop go on.
 
-There are no listeners: ``async for`` takes their place. ``blocking`` is the object behind each of these. The rest
-happens inside the process and does not wait, so these classes only forward it. Under a ManualClock a ``receive`` with a
-timeout moves the time, as it does without asyncio.
+There are no listeners: ``async for`` takes their place. ``blocking`` is the object behind each of these. With a broker
+of this process the rest does not wait, so these classes only forward it; with one of the network what waits for its
+answer does so on a thread. Under a ManualClock a ``receive`` with a timeout moves the time, as it does without asyncio.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, ParamSpec, Self, TypeVar
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.activemq.client.session_commands import AcknowledgeMode
@@ -36,6 +36,8 @@ from pyengine.durations import seconds
 from pyengine.errors import IllegalStateError
 
 Blocking = TypeVar("Blocking")
+Result = TypeVar("Result")
+Parameters = ParamSpec("Parameters")
 
 
 class _Forwarding(Declared, ABC, Generic[Blocking]):
@@ -43,8 +45,18 @@ class _Forwarding(Declared, ABC, Generic[Blocking]):
 
     blocking: Blocking
 
-    def __init__(self, blocking: Blocking) -> None:
+    def __init__(self, blocking: Blocking, *, over_network: bool = False) -> None:
         self.blocking = blocking
+        self._over_network = over_network
+
+    async def _call(
+        self, action: Callable[Parameters, Result], *given: Parameters.args, **named: Parameters.kwargs
+    ) -> Result:
+        """Do what waits for the answer of a broker of the network. Who is cancelled meanwhile does not learn the
+        outcome."""
+        if self._over_network:
+            return await asyncio.to_thread(action, *given, **named)
+        return action(*given, **named)
 
     async def __aenter__(self) -> Self:
         return self
@@ -101,7 +113,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         wait = None if timeout is None else blocking_consumer.milliseconds(timeout)
         if wait is not None and (wait == 0 or isinstance(clock, ManualClock)):
             await asyncio.sleep(0)
-            return consumer.receive(timeout)
+            return await self._call(consumer.receive, timeout)
         if state.prefetch and (message := consumer._poll()) is not None:
             return message
         loop = asyncio.get_running_loop()
@@ -147,15 +159,15 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         if size < 1:
             return []
         await asyncio.sleep(0)
-        found = self.blocking.receive_batch(size, 0)
+        found = await self._call(self.blocking.receive_batch, size, 0)
         if found:
             return found
         first = await self.receive(timeout)
-        return [] if first is None else [first, *self.blocking.receive_batch(size - 1, 0)]
+        return [] if first is None else [first, *await self._call(self.blocking.receive_batch, size - 1, 0)]
 
     async def close(self, how: Closing = Closing.NOW) -> None:
         """See MessageConsumer.close."""
-        self.blocking.close(how)
+        await self._call(self.blocking.close, how)
 
 
 class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
@@ -217,7 +229,8 @@ class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
         time_to_live: None = None,
     ) -> None:
         """See MessageProducer.send."""
-        self.blocking.send(
+        await self._call(
+            self.blocking.send,
             message,
             destination,
             delivery_mode=delivery_mode,
@@ -231,13 +244,13 @@ class MessageProducer(_Forwarding[blocking_producer.MessageProducer]):
         self, messages: Iterable[Message | Body | str | bytes], destination: Destination | str | None = None
     ) -> int:
         """See MessageProducer.send_batch."""
-        sent = self.blocking.send_batch(messages, destination)
+        sent = await self._call(self.blocking.send_batch, messages, destination)
         await asyncio.sleep(0)
         return sent
 
     async def close(self) -> None:
         """See MessageProducer.close."""
-        self.blocking.close()
+        await self._call(self.blocking.close)
 
 
 class Session(_Forwarding[blocking_session.Session]):
@@ -273,31 +286,34 @@ class Session(_Forwarding[blocking_session.Session]):
 
     async def create_temporary_queue(self) -> Destination:
         """See Session.create_temporary_queue."""
-        return self.blocking.create_temporary_queue()
+        return await self._call(self.blocking.create_temporary_queue)
 
     async def create_temporary_topic(self) -> Destination:
         """See Session.create_temporary_topic."""
-        return self.blocking.create_temporary_topic()
+        return await self._call(self.blocking.create_temporary_topic)
 
     async def delete_temporary(self, destination: Destination) -> None:
         """See Session.delete_temporary."""
-        self.blocking.delete_temporary(destination)
+        await self._call(self.blocking.delete_temporary, destination)
 
     async def create_consumer(
         self, destination: Destination | str, selector: str | None = None, no_local: bool = False
     ) -> MessageConsumer:
         """See Session.create_consumer."""
-        return MessageConsumer(self.blocking.create_consumer(destination, selector, no_local))
+        made = await self._call(self.blocking.create_consumer, destination, selector, no_local)
+        return MessageConsumer(made, over_network=self._over_network)
 
     async def create_durable_subscriber(
         self, topic: Destination | str, name: str, selector: str | None = None, no_local: bool = False
     ) -> MessageConsumer:
         """See Session.create_durable_subscriber."""
-        return MessageConsumer(self.blocking.create_durable_subscriber(topic, name, selector, no_local))
+        made = await self._call(self.blocking.create_durable_subscriber, topic, name, selector, no_local)
+        return MessageConsumer(made, over_network=self._over_network)
 
     async def create_producer(self, destination: Destination | str | None = None) -> MessageProducer:
         """See Session.create_producer."""
-        return MessageProducer(self.blocking.create_producer(destination))
+        made = await self._call(self.blocking.create_producer, destination)
+        return MessageProducer(made, over_network=self._over_network)
 
     def create_browser(self, queue: Destination | str, selector: str | None = None) -> QueueBrowser:
         """See Session.create_browser; a browse does not wait."""
@@ -305,34 +321,34 @@ class Session(_Forwarding[blocking_session.Session]):
 
     async def unsubscribe(self, name: str) -> None:
         """See Session.unsubscribe."""
-        self.blocking.unsubscribe(name)
+        await self._call(self.blocking.unsubscribe, name)
 
     async def acknowledge(self) -> None:
         """See Session.acknowledge."""
-        self.blocking.acknowledge()
+        await self._call(self.blocking.acknowledge)
 
     async def commit(self) -> None:
         """See Session.commit."""
-        self.blocking.commit()
+        await self._call(self.blocking.commit)
 
     async def rollback(self) -> None:
         """See Session.rollback."""
-        self.blocking.rollback()
+        await self._call(self.blocking.rollback)
 
     async def recover(self) -> None:
         """See Session.recover."""
-        self.blocking.recover()
+        await self._call(self.blocking.recover)
 
     async def close(self) -> None:
         """See Session.close."""
-        self.blocking.close()
+        await self._call(self.blocking.close)
 
 
 class Connection(_Forwarding[blocking_connection.Connection]):
     """See pyengine.activemq.Connection."""
 
     async def __aenter__(self) -> Self:
-        self.blocking.start()
+        await self._call(self.blocking.start)
         return self
 
     @property
@@ -366,19 +382,20 @@ class Connection(_Forwarding[blocking_connection.Connection]):
 
     async def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
         """See Connection.create_session."""
-        return Session(self.blocking.create_session(acknowledge_mode))
+        made = await self._call(self.blocking.create_session, acknowledge_mode)
+        return Session(made, over_network=self._over_network)
 
     async def start(self) -> None:
         """See Connection.start."""
-        self.blocking.start()
+        await self._call(self.blocking.start)
 
     async def stop(self) -> None:
         """See Connection.stop."""
-        self.blocking.stop()
+        await self._call(self.blocking.stop)
 
     async def close(self, how: Closing = Closing.NOW) -> None:
         """See Connection.close."""
-        self.blocking.close(how)
+        await self._call(self.blocking.close, how)
 
 
 class ConnectionFactory(Declared):
@@ -395,6 +412,8 @@ class ConnectionFactory(Declared):
         options: ConnectionOptions | None = None,
         redelivery_policies: Mapping[str | Destination, RedeliveryPolicy] | None = None,
         unknown_options: UnknownOptions = UnknownOptions.REFUSE,
+        user_name: str | None = None,
+        password: str | None = None,
     ) -> None:
         self.blocking = blocking_factory.ConnectionFactory(
             url,
@@ -402,6 +421,8 @@ class ConnectionFactory(Declared):
             options=options,
             redelivery_policies=redelivery_policies,
             unknown_options=unknown_options,
+            user_name=user_name,
+            password=password,
         )
 
     @property
@@ -414,5 +435,6 @@ class ConnectionFactory(Declared):
         self.blocking.options = options
 
     def create_connection(self, client_id: str | None = None) -> Connection:
-        """See ConnectionFactory.create_connection."""
-        return Connection(self.blocking.create_connection(client_id))
+        """See ConnectionFactory.create_connection. Connecting over the network holds up the event loop; ``await
+        asyncio.to_thread(factory.create_connection)`` does not."""
+        return Connection(self.blocking.create_connection(client_id), over_network=self.blocking.over_network)

@@ -73,7 +73,7 @@ class ConnectionFactory(Declared):
             destination_of(pattern, "queue"): policy for pattern, policy in (redelivery_policies or {}).items()
         }
         self._wait = whole_number("waitForStart", self._parts.transport.get("waitForStart", "0"))
-        if self._parts.scheme != "vm":
+        if self.over_network:
             self._network(self._options)  # what cannot be is refused here
             if broker is not None:
                 raise ConfigurationError("ConnectionFactory.broker", broker, f"the URL names another one: {url}")
@@ -93,6 +93,11 @@ class ConnectionFactory(Declared):
         check("ConnectionFactory.options", options, ConnectionOptions)
         self._options = options
 
+    @property
+    def over_network(self) -> bool:
+        """Whether the broker is one of the network, as the URL says."""
+        return self._parts.scheme != "vm"
+
     def create_connection(self, client_id: str | None = None) -> Connection:
         """A connection; it delivers nothing before it is started (``with`` starts it).
 
@@ -100,7 +105,7 @@ class ConnectionFactory(Declared):
         there is no broker, AuthenticationError if the broker does not let the user in.
         """
         options = self.options if client_id is None else replace(self.options, client_id=client_id)
-        if self._parts.scheme != "vm":
+        if self.over_network:
             return self._connect(options)
         transport, clock = self._reach()
         try:
