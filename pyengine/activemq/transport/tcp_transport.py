@@ -177,8 +177,9 @@ class TcpTransport:
         for answer in waiting:
             answer.failure = reason
             answer.arrived.set()
-        with suppress(OSError):
-            self._socket.close()
+        with suppress(OSError):  # wakes the thread that reads, which closing alone does not
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
         if self._sink is not None:
             self._sink.failed(reason)
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-import threading
-import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 import pytest
 
 from pyengine import Message
 from pyengine.activemq import CLIENT_ACKNOWLEDGE, SESSION_TRANSACTED, Broker, aio
 from pyengine.errors import AuthenticationError, InvalidSelectorError, JMSError
+from tests.activemq.openwire.relay import Relay
 
 WAIT = 10
 
@@ -25,33 +22,6 @@ def play(script: Callable[[Broker, str], Awaitable[object]], **settings: object)
                 await script(broker, broker.transport_connectors[0].url)
 
     asyncio.run(bounded())
-
-
-class Relay:
-    """Passes bytes on in both directions, each after a while."""
-
-    def __init__(self, port: int, delay: float) -> None:
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self._to, self._delay = port, delay
-        self.port = self._server.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        client, _ = self._server.accept()
-        broker = socket.create_connection(("127.0.0.1", self._to))
-        for here, there in ((client, broker), (broker, client)):
-            threading.Thread(target=self._pass, args=(here, there), daemon=True).start()
-
-    def _pass(self, here: socket.socket, there: socket.socket) -> None:
-        with here, there, suppress(OSError):
-            while data := here.recv(65536):
-                time.sleep(self._delay)
-                there.sendall(data)
-            for each in (here, there):  # wakes the other direction
-                each.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self._server.close()
 
 
 @pytest.mark.parametrize("options", ["", "?jms.prefetchPolicy.all=0"])

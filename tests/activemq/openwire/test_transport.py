@@ -18,6 +18,7 @@ from pyengine._engine.wire.openwire_types import TYPES
 from pyengine.activemq import Broker, ConnectionFactory
 from pyengine.activemq.transport.openwire_format import WireFormat
 from pyengine.errors import AuthenticationError, ConfigurationError, InvalidClientIDError, JMSError
+from tests.activemq.openwire.relay import Relay
 
 
 @pytest.fixture
@@ -183,6 +184,28 @@ def test_quiet_connections_stay_and_silent_peers_are_closed(caplog: pytest.LogCa
     assert names[:2] == ["WireFormatInfo", "BrokerInfo"]
     assert set(names[2:]) == {"KeepAliveInfo"}
     assert "nothing came within 1200 ms" in caplog.text
+
+
+def test_a_broker_that_falls_silent_ends_the_connection_which_then_closes_at_once(broker: Broker) -> None:
+    relay = Relay(broker.transport_connectors[0].port)
+    short = "wireFormat.maxInactivityDuration=600&wireFormat.maxInactivityDurationInitalDelay=50"
+    connection = ConnectionFactory(f"tcp://127.0.0.1:{relay.port}?{short}").create_connection()
+    failures: list[Exception] = []
+    failed = threading.Event()
+    connection.exception_listener = lambda error: (failures.append(error), failed.set())
+    producer = connection.create_session().create_producer("q")
+    relay.passing.clear()
+    with pytest.raises(JMSError, match="Channel was inactive for too"):
+        producer.send(Message(body="x"))
+    assert failed.wait(5)
+    before = time.monotonic()
+    connection.close()
+    ending = [each for each in threading.enumerate() if f":{relay.port}" in each.name]
+    for each in ending:
+        each.join(2)
+    assert time.monotonic() - before < 2
+    assert not any(each.is_alive() for each in ending)
+    relay.close()
 
 
 @pytest.mark.parametrize(
