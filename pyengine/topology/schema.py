@@ -15,9 +15,10 @@ _START_STOP = ("how the process starts and stops is yours to say", False)
 _AUDIT = ("the audit of duplicates has one size", True)
 _TASKS = ("threads are the client side's own (docs/client.md)", False)
 _TEMPORARY = ("temporary destinations live as long as their connection", False)
+_KEY_STORES = ("Java key stores are not read: the uri of a connector names PEM files (docs/stomp.md)", False)
 
 # The schemes of the connectors that pyengine listens on, and why it does not on others.
-CONNECTORS = ("tcp", "nio", "stomp", "stomp+nio")
+CONNECTORS = ("tcp", "nio", "ssl", "nio+ssl", "stomp", "stomp+nio", "stomp+ssl", "stomp+nio+ssl")
 OTHER_CONNECTOR = ("clients of OpenWire, of STOMP and in its own process reach pyengine's broker, others do not", False)
 
 NOT_MODELLED = ("not modelled", True)
@@ -41,7 +42,7 @@ BROKER: dict[str, tuple[str, bool]] = {
     "ioExceptionHandler": _OWN_STORE,
     "transportConnectorURIs": _IN_PROCESS,
     "vmConnectorURI": _IN_PROCESS,
-    "sslContext": _IN_PROCESS,
+    "sslContext": _KEY_STORES,
     "proxyConnectors": _ONE_BROKER,
     "networkConnectors": _ONE_BROKER,
     "networkConnectorURIs": _ONE_BROKER,

@@ -106,6 +106,26 @@ def test_what_cannot_be_used_is_refused(pem: tuple[Path, Path], tmp_path: Path) 
             Broker(name="tls", transport_connectors=[uri])
 
 
+def test_connectors_of_an_activemq_xml(pem: tuple[Path, Path]) -> None:
+    """Those with PEM files are there; those whose certificate is in a key store are left out, with the reason."""
+    cert, key = pem
+    text = f"""<broker xmlns="http://activemq.apache.org/schema/core" persistent="false">
+        <sslContext><sslContext keyStore="broker.ks" keyStorePassword="x"/></sslContext>
+        <transportConnectors>
+            <transportConnector uri="ssl://127.0.0.1:0?needClientAuth=true"/>
+            <transportConnector uri="ssl://127.0.0.1:0?cert={cert}&amp;key={key}"/>
+        </transportConnectors></broker>"""
+    with pytest.warns(UserWarning, match="2 things that the file says are not done"):
+        broker = Broker.from_xml(text)
+    with broker:
+        (connector,) = broker.transport_connectors
+        assert exchanged(f"{connector.url}?trusted={cert}") == EXCHANGED
+        context, left_out = broker.left_out
+    assert (context.name, left_out.line) == ("sslContext", 4)
+    assert "Java key stores are not read" in context.reason
+    assert "TLS needs a certificate" in left_out.reason
+
+
 def test_the_java_client_on_our_broker(pem: tuple[Path, Path], stores: dict[str, str], tmp_path: Path) -> None:
     """Its scenarios' transcripts are those without TLS."""
     cert, key = pem
