@@ -97,7 +97,7 @@ def test_accounts_come_from_the_plain_acl_of_a_broker(tmp_path: Path) -> None:
         for wrong in (None, rocketmq.SessionCredentials("rocketmq2", "123456")):
             with (
                 rocketmq.Producer(namesrv_addr=names, rpc_hook=wrong) as producer,
-                pytest.raises((rocketmq.MQBrokerError, rocketmq.MQClientError), match="accessKey"),
+                pytest.raises(rocketmq.MQBrokerError, match="accessKey"),
             ):
                 producer.send("orders", b"milk")
         process.kill()

@@ -544,7 +544,7 @@ def test_with_accounts_only_signed_requests_are_served() -> None:
         wrong = rocketmq.SessionCredentials("access", "guess")
         with (
             rocketmq.Producer(namesrv_addr=where, rpc_hook=wrong) as producer,
-            pytest.raises(rocketmq.MQClientError, match="Check signature failed"),
+            pytest.raises(rocketmq.MQBrokerError, match="Check signature failed"),
         ):
             producer.send("orders", b"tea")
     with pytest.raises(ConfigurationError, match="accounts"):
