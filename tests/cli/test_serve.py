@@ -94,10 +94,15 @@ def test_accounts_come_from_the_plain_acl_of_a_broker(tmp_path: Path) -> None:
         for keys in (("RocketMQ", "12345678"), ("rocketmq2", "0123456")):
             with rocketmq.Producer(namesrv_addr=names, rpc_hook=rocketmq.SessionCredentials(*keys)) as producer:
                 assert producer.send("orders", b"tea").status is rocketmq.SendStatus.SEND_OK
-        for wrong in (None, rocketmq.SessionCredentials("rocketmq2", "123456")):
+        wrong = {
+            "No accessKey is configured": None,
+            "Check signature failed for accessKey=rocketmq2": rocketmq.SessionCredentials("rocketmq2", "123456"),
+            "No acl config for rocketmq3": rocketmq.SessionCredentials("rocketmq3", "0123456"),
+        }
+        for words, given in wrong.items():
             with (
-                rocketmq.Producer(namesrv_addr=names, rpc_hook=wrong) as producer,
-                pytest.raises(rocketmq.MQBrokerError, match="accessKey"),
+                rocketmq.Producer(namesrv_addr=names, rpc_hook=given) as producer,
+                pytest.raises(rocketmq.MQBrokerError, match=words),
             ):
                 producer.send("orders", b"milk")
         process.kill()

@@ -311,6 +311,7 @@ class MQClientInstance:
         ):
             self._periodic.append(Periodic(self.clock, self.scheduled, first, period, action))
         self.register()
+        log.info("the client factory [%s] start OK", self.client_id)
 
     def register(self) -> None:
         """Let the brokers reach this client."""
@@ -329,6 +330,7 @@ class MQClientInstance:
         """Stop the services, as many as were started, once no member is left."""
         if self.members:
             return
+        was_started = bool(self._periodic)
         for periodic in self._periodic:
             periodic.stop()
         for service in self._services:
@@ -337,6 +339,8 @@ class MQClientInstance:
             self.api.disconnect(self.client_id)
         except Exception as error:
             log.warning("the connection of client %s cannot be ended", self.client_id, exc_info=error)
+        if was_started:
+            log.info("the client factory [%s] shutdown OK", self.client_id)
 
     def send_heartbeats(self) -> bool:
         """Tell the brokers of every member; True if they took all."""

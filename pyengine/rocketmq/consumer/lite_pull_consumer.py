@@ -127,6 +127,13 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
         """
         return self._member.poll(self.poll_timeout_millis if timeout is None else milliseconds("timeout", timeout))
 
+    async def poll_async(self, timeout: int | timedelta | None = None) -> list[MessageExt]:
+        """:meth:`poll` for tasks of an event loop: other tasks run while it waits. A task that is cancelled has polled
+        nothing. The other methods do not wait, but for those that ask a broker.
+        """
+        limit = self.poll_timeout_millis if timeout is None else milliseconds("timeout", timeout)
+        return await self._member.poll_async(limit)
+
     def pause(self, message_queues: Iterable[MessageQueue]) -> None:
         """Pull from these queues no more; what is cached is still polled."""
         self._member.pause(self._queues(message_queues), paused=True)

@@ -10,6 +10,7 @@ from typing import Any
 from pyengine._engine.rocketmq.client.lite_pull import AssignedQueues
 from pyengine._engine.rocketmq.client.namespaces import without_namespace
 from pyengine._engine.rocketmq.client.validators import attached, suggested
+from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, IllegalStateError, MQClientError, PyengineError
 from pyengine.rocketmq.consumer.brokers import brokers_of
 from pyengine.rocketmq.consumer.client import (
@@ -314,6 +315,16 @@ class LitePullMember:
             for message in batch.messages:
                 message.topic = without_namespace(message.topic, self.context.namespace)
             return batch.messages
+
+    async def poll_async(self, timeout: int) -> list[MessageExt]:
+        """:meth:`poll` for tasks of an event loop. One that is cancelled has polled nothing."""
+        clock = self.context.clock
+        if timeout <= 0 or isinstance(clock, ManualClock):  # whose wait takes no time
+            return self.poll(timeout)
+        end = clock.now() + timeout
+        while not (found := self.poll(0)) and (left := end - clock.now()) > 0:
+            await self._pulling.wait_cached(left / 1000)
+        return found
 
     def _maybe_auto_commit(self, now: int) -> None:
         if now >= self._commit_at:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -86,6 +87,7 @@ class LitePulling:
         self._cache: deque[Batch] = deque()
         self._lock = threading.RLock()  # by itself: Ctrl-C within Condition.__enter__ would leave it locked
         self._cached = threading.Condition(self._lock)
+        self._wakes: list[Callable[[], object]] = []  # of tasks of event loops that wait for a batch
         self._worker: Worker | None = None
 
     def start(self) -> None:
@@ -100,6 +102,7 @@ class LitePulling:
             self._tasks.clear()
             self._ready.clear()
             worker, self._worker = self._worker, None
+            self._wake_tasks()
         if worker is not None:
             worker.close()
 
@@ -140,6 +143,32 @@ class LitePulling:
             return self._cache.popleft() if self._cache else None
         finally:
             self._lock.release()
+
+    async def wait_cached(self, seconds: float) -> None:
+        """Let other tasks of the event loop run until a batch is cached or nothing is pulled any more, or the time is
+        over.
+        """
+        import asyncio
+
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(woken.set)
+
+        with self._lock:
+            if self._cache or self._worker is None:
+                return
+            self._wakes.append(wake)
+        try:
+            with suppress(TimeoutError):  # the caller looks at the cache, whatever ended the wait
+                await asyncio.wait_for(woken.wait(), seconds)
+        finally:
+            with self._lock:
+                self._wakes.remove(wake)
+
+    def _wake_tasks(self) -> None:
+        for wake in self._wakes:
+            wake()
 
     # -- turns
 
@@ -263,6 +292,7 @@ class LitePulling:
                 process_queue.put_messages(messages)
                 self._cache.append(Batch(messages, queue, process_queue))
                 self._cached.notify()
+                self._wake_tasks()
             if assigned is not None and not seeks and assigned.process_queue is process_queue:
                 assigned.pull_offset = answer.next_begin_offset
         self._again(task, 0)

@@ -118,6 +118,12 @@ class GroupMember:
             raise MQClientError(
                 suggested(f"The PushConsumer service state not OK, maybe started once, {self.service_state}")
             )
+        log.info(
+            "the consumer [%s] start beginning. messageModel=%s, isUnitMode=%s",
+            context.group,
+            getattr(parameters.message_model, "name", parameters.message_model),
+            str(parameters.unit_mode).lower(),
+        )
         context.service_state = "START_FAILED"
         parameters.check_config(parameters.consumer_group)
         for name, what in parameters.not_done():

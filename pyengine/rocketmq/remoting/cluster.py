@@ -199,6 +199,7 @@ class Cluster:
         for address in self._addresses():
             try:
                 self._ask(address, "UnregisterClientRequestHeader", fields)
+                log.info("unregister client[Producer: null Consumer: %s] from broker[%s] success", group, address)
             except (RemotingError, MQBrokerError) as error:
                 log.warning("unregister client exception from broker: %s: %s", address, error)
 
@@ -642,7 +643,10 @@ class Cluster:
             return None
         route = self._remember(topic, data, data["queueDatas"])
         with self._lock:
+            before = self._routes.get(topic)
             self._routes[topic] = route
+        if before is None or (before.read_queues, before.write_queues) != (route.read_queues, route.write_queues):
+            log.info("the topic[%s] route info changed, old[%s] ,new[%s]", topic, before, route)
         return route
 
     def _fetch_default_route(self, topic: str) -> _Route | None:
@@ -773,7 +777,8 @@ class Cluster:
 
 def _heartbeat_answered(answer: RemotingCommand | RemotingError) -> None:
     if isinstance(answer, RemotingError) or answer.code != SUCCESS:
-        log.warning("send heart beat to broker failed: %s", answer)
+        problem = answer if isinstance(answer, RemotingError) else MQBrokerError(answer.code, answer.remark or "")
+        log.warning("send heart beat to broker failed: %s", problem)
 
 
 def name_servers(namesrv_addr: str) -> list[str]:

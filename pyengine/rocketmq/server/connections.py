@@ -41,6 +41,7 @@ from pyengine.visible import logger
 log = logger("pyengine.rocketmq.remoting")
 
 IDLE_TIMEOUT = 120  # seconds without a byte after which a connection is closed (serverChannelMaxIdleTimeSeconds)
+TLS_RECORD = bytes((HANDSHAKE, 3))  # the length of a frame of 352 MiB otherwise
 HANDSHAKE_TIMEOUT = 10  # seconds that a client may take to agree on TLS
 MAX_CONNECTIONS = 50_000
 MAX_UNSENT = 64 * 1024 * 1024  # bytes that a connection may have waiting for its reader
@@ -197,7 +198,8 @@ class Connection:
                 if not self.is_open:
                     return
         except ProtocolError as error:
-            log.warning("what %s sends is not the remoting protocol: %s", self.remote_address, error)
+            words = "it speaks TLS, which needs a certificate here" if data[:2] == TLS_RECORD else error
+            log.warning("what %s sends is not the remoting protocol: %s", self.remote_address, words)
             self._transport.drop_later("does not speak the protocol")
 
     def _process(self, request: RemotingCommand) -> None:

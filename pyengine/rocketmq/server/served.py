@@ -117,12 +117,15 @@ class Served:
         return max(0, min(wanted, self._new_queues))
 
     def check_access(self, request: RemotingCommand) -> None:
-        """Raise MQBrokerError for a request that nobody of the accounts has signed."""
+        """Raise MQBrokerError, in the words of PlainPermissionManager, for a request that no account has signed."""
         if not self._accounts:
             return
         fields = request.ext_fields or {}
-        account = self._accounts.get(fields.get("AccessKey", ""))
+        key = fields.get("AccessKey", "")
+        if not key:
+            raise MQBrokerError(NO_PERMISSION, "No accessKey is configured")
+        account = self._accounts.get(key)
         if account is None:
-            raise MQBrokerError(NO_PERMISSION, f"No accessKey is configured, AccessKey={fields.get('AccessKey')}")
+            raise MQBrokerError(NO_PERMISSION, f"No acl config for {key}")
         if not account.has_signed(request):
             raise MQBrokerError(NO_PERMISSION, f"Check signature failed for accessKey={account.access_key}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
@@ -482,3 +483,54 @@ def test_a_broker_that_does_not_know_lite_pulls_is_asked_the_older_way(monkeypat
         ) as consumer:
             consumer.assign(consumer.fetch_message_queues("T"))
             assert bodies(consumer, 5000) == [b"tea"]
+
+
+# Tasks of an event loop
+
+
+async def _polled_meanwhile(lite: rocketmq.DefaultLitePullConsumer, send: Callable[[], object]) -> list[bytes | None]:
+    task = asyncio.create_task(lite.poll_async(10_000))
+    await asyncio.sleep(0.05)  # which it could not, if the task held the loop
+    assert not task.done()
+    send()
+    return [message.body for message in await task]
+
+
+def test_a_task_polls_and_one_that_is_cancelled_has_polled_nothing() -> None:
+    with rocketmq.Broker(listen="127.0.0.1:0") as broker:
+        broker.create_topic("T", 1)
+        where = broker.name_server_address
+        with (
+            rocketmq.Producer(namesrv_addr=where) as producer,
+            rocketmq.DefaultLitePullConsumer("G", namesrv_addr=where, consume_from_where=FIRST) as lite,
+        ):
+            lite.assign(lite.fetch_message_queues("T"))
+
+            async def play() -> None:
+                assert await lite.poll_async(0) == []
+                assert await lite.poll_async(20) == []
+                assert await _polled_meanwhile(lite, lambda: producer.send("T", b"one")) == [b"one"]
+                task = asyncio.create_task(lite.poll_async(10_000))
+                await asyncio.sleep(0.02)
+                task.cancel()
+                producer.send("T", b"two")
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert [message.body for message in await lite.poll_async(10_000)] == [b"two"]
+                left = asyncio.create_task(lite.poll_async(10_000))
+                await asyncio.sleep(0.02)
+                await asyncio.to_thread(lite.shutdown)
+                with pytest.raises(IllegalStateError):
+                    await left
+
+            asyncio.run(play())
+
+
+def test_a_task_that_polls_under_a_manual_clock_moves_it() -> None:
+    site = Site()
+    lite = site.assigned(0)
+    begun = site.clock.now()
+    assert asyncio.run(lite.poll_async(500)) == []
+    assert site.clock.now() == begun + 500
+    site.send(b"one")
+    assert [message.body for message in asyncio.run(lite.poll_async())] == [b"one"]

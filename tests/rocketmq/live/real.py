@@ -81,7 +81,9 @@ class Real:
 
 
 class Older:
-    """A name server and a broker 4.9.7 in a JVM. names: the name server. Raises RivalMissingError as Real does."""
+    """A name server and a broker 4.9.7 in a JVM, which knows the accounts of ``conf/plain_acl.yml`` in its home if that
+    is there. names: the name server. Raises RivalMissingError as Real does.
+    """
 
     def __init__(self, home: Path, levels: str, check: int) -> None:
         folder = BUILD.with_name("rocketmq-4.9.7")
@@ -90,7 +92,7 @@ class Older:
         ports = free_port(), free_port()
         self.names = f"127.0.0.1:{ports[0]}"
         self._errors = (home / "jvm.log").open("w")
-        options = ("-Dtls.server.mode=disabled", f"-Duser.home={home}")
+        options = ("-Dtls.server.mode=disabled", f"-Duser.home={home}", f"-Drocketmq.home.dir={home}")
         self._process = subprocess.Popen(
             ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx300m", *OPENED, *options, "-cp", path, "Older",
              str(home), *map(str, ports), levels, str(check)],

@@ -260,3 +260,44 @@ def test_without_a_name_server_no_consumer_starts_and_no_thread_is_left_behind()
     while left := set(threading.enumerate()) - before:
         assert time.monotonic() < deadline, left
         time.sleep(0.01)
+
+
+# What rocketmq_client.log of the real client has of a consumer's life, without its numbers
+LIFE = """\
+the consumer [G] start beginning. messageModel=CLUSTERING, isUnitMode=false
+the client factory [C] start OK
+the consumer [G] start OK.
+the topic[T] route info changed, old
+client rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=G, topic=T
+the consumer [G] shutdown OK
+unregister client[Producer: null Consumer: G] from broker
+the client factory [C] shutdown OK
+""".splitlines()
+
+
+def test_the_log_has_the_life_of_a_consumer_in_the_real_clients_words(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "pyengine.rocketmq")
+    with rocketmq.Broker(listen="127.0.0.1:0") as broker:
+        broker.create_topic("T", 1)
+        consumer = rocketmq.DefaultMQPushConsumer("G", namesrv_addr=broker.name_server_address)
+        consumer.subscribe("T")
+        consumer.register_message_listener(lambda messages, context: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+        consumer.start()
+        deadline = time.monotonic() + 20
+        while "client rebalanced result changed" not in caplog.text:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        consumer.shutdown()
+        client_id = consumer.build_mq_client_id()
+    said = [record.getMessage().replace(client_id, "C") for record in caplog.records]
+    assert [each for each in LIFE if not any(line.startswith(each) for line in said)] == []
+
+
+def test_a_client_that_speaks_tls_to_a_plain_server_is_named_so(caplog: pytest.LogCaptureFixture) -> None:
+    with (
+        rocketmq.Broker(listen="127.0.0.1:0") as broker,
+        rocketmq.Producer(namesrv_addr=broker.name_server_address, use_tls=True) as producer,
+        pytest.raises(RemotingError, match="perhaps because it does not speak TLS"),
+    ):
+        producer.send("T", b"x")
+    assert "is not the remoting protocol: it speaks TLS, which needs a certificate here" in caplog.text

@@ -1,4 +1,5 @@
 import io.netty.bootstrap.ServerBootstrap;
+import java.io.File;
 import java.io.PrintStream;
 import java.lang.reflect.Field;
 import java.net.InetSocketAddress;
@@ -63,6 +64,7 @@ public class Older {
         config.setBrokerIP1("127.0.0.1");
         config.setNamesrvAddr("127.0.0.1:" + namesPort);
         config.setEnablePropertyFilter(true);
+        config.setAclEnable(new File(home, "conf/plain_acl.yml").exists());
         config.setTransactionCheckInterval(Long.parseLong(arguments[4]));
         MessageStoreConfig store = new MessageStoreConfig();
         store.setStorePathRootDir(home + "/store");
