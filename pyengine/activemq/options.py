@@ -296,6 +296,8 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
         scheme = re.match(r"(failover|discovery|fanout|mock|http|https|ws|wss|amqp|mqtt|stomp):", text)
         problem = "not a vm://, tcp:// or ssl:// URL" if scheme is None else f"{scheme[0]} is not supported"
         hint = "vm://name is a broker in this process, tcp://host:61616 or ssl://host:61617 one of the network"
+        if scheme is not None and scheme[1] == "failover":
+            hint = "name one broker, tcp://host:61616, and connect again when Connection.exception_listener is called"
         raise ConfigurationError("broker URL", text, problem, hint)
     wrong = re.search(r'[\x00-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})', text)
     if wrong is not None:
