@@ -15,21 +15,21 @@ from pyengine.rocketmq.remoting.transport import Receiver, SocketTransport
 class Proxy:
     """Passes bytes on to ``target``, and now and then cuts a connection: between frames, or within one.
 
-    cut: called before each cut.
+    cut: called before each cut. port: where it listens, 0: any free one. calm: nothing is cut.
     """
 
-    def __init__(self, seed: int, target: str, cut: Callable[[], None]) -> None:
+    def __init__(self, seed: int, target: str, cut: Callable[[], None], *, port: int = 0, calm: bool = False) -> None:
         self._random = random.Random(seed)
         self._target = target
         self._cut = cut
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(("127.0.0.1", port))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
-        self.calm = False
+        self.calm = calm
         self._open: set[socket.socket] = set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
-        self._listener.close()
+        self._end(self._listener)  # close() alone leaves it listening while another thread accepts
         for each in list(self._open):
             self._end(each)
 

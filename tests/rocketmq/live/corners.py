@@ -280,7 +280,8 @@ class PythonClient:
         if "timestamp" in how:
             options["consume_timestamp"] = how["timestamp"]
         consumer = rocketmq.DefaultMQPushConsumer(
-            group, namesrv_addr=self.names, consume_from_where=ConsumeFromWhere[how.get("from", FIRST)],
+            group, namesrv_addr=how.get("names", self.names),
+            consume_from_where=ConsumeFromWhere[how.get("from", FIRST)],
             poll_name_server_interval=500, persist_consumer_offset_interval=500, suspend_current_queue_time_millis=200,
             **self._network, **options,
         )  # fmt: skip

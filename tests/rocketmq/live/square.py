@@ -13,13 +13,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pyengine import rocketmq
 from pyengine.rocketmq.broker import transactions
+from tests.rocketmq.faults.proxy import Proxy
 from tests.rocketmq.live.corners import (
     LAST,
     TIMESTAMP,
@@ -59,7 +60,7 @@ ON_OLDER = (
     "retry_with_a_level", "in_order", "orderly_dead_letter", "two_members_share", "a_member_leaves", "broadcasting",
     "from_first", "goes_on_where_it_was", "commits", "reset_while_a_member_consumes", "what_a_message_has",
     "a_large_body", "delay_level", "batch", "transactions_commit_and_roll_back", "lite_pull_seeks",
-    "lite_pull_commits", "query_by_key", "request_and_reply", "namespace",
+    "lite_pull_commits", "query_by_key", "request_and_reply", "namespace", "a_name_server_is_away",
 )  # fmt: skip
 OF_SEND = ("queue", "how", "decision", "transactions", "group", "namespace")
 REFERENCE = "Java on 5.3.3"
@@ -83,7 +84,7 @@ class Corner:
         self.topic = f"T-{name}"
         self.group = f"G-{name}"
         self.name = name
-        self._names = names
+        self.names = names
         self._running: list[str] = []
 
     def send(self, *bodies: str, tags: Sequence[str] = ("A",), **how: Any) -> list[Any]:
@@ -132,7 +133,7 @@ class Corner:
 
     def make_topic(self, queues: int = 4, perm: int = 6, topic: str | None = None) -> None:
         """updateTopic; returns when the name server has it."""
-        with rocketmq.Cluster(self._names) as cluster:
+        with rocketmq.Cluster(self.names) as cluster:
             address = _broker(cluster)
             made = topic or self.topic
             fields = {
@@ -144,14 +145,14 @@ class Corner:
 
     def reset(self, timestamp: int) -> None:
         """resetOffsetByTime."""
-        with rocketmq.Cluster(self._names) as cluster:
+        with rocketmq.Cluster(self.names) as cluster:
             address = _broker(cluster)
             fields = {"topic": self.topic, "group": self.group, "timestamp": timestamp, "isForce": True}
             cluster._ask(address, "ResetOffsetRequestHeader", fields)
 
     def offsets(self) -> tuple[list[int], list[int]]:
         """Committed and largest offsets of the queues."""
-        with rocketmq.Cluster(self._names) as cluster:
+        with rocketmq.Cluster(self.names) as cluster:
             queues = cluster.topic_subscribe_info(self.topic) or []
             committed = []
             for queue in queues:
@@ -472,6 +473,27 @@ def goes_on_where_it_was(corner: Corner) -> Any:
     second = corner.consume(member="second")
     corner.wait(second, 8)
     return sorted(corner.keys(second))
+
+
+@scenario
+def a_name_server_is_away(corner: Corner) -> Any:
+    corner.make_topic()
+    before = Proxy(0, corner.names, bool, calm=True)
+    first = corner.consume(names=before.address)
+    corner.send("before")
+    corner.wait(first, 1)
+    before.close()
+    corner.send("meanwhile")
+    seen = [each["key"] for each in corner.wait(first, 2)]
+    with closing(Proxy(0, corner.names, bool, port=int(before.address.rpartition(":")[2]), calm=True)) as after:
+        second = corner.consume(group=f"{corner.group}-second", names=after.address)
+        corner.wait(second, 2)
+        corner.send("after")
+        corner.wait(first, 3)
+        corner.wait(second, 3)
+        found = [seen, corner.keys(first), sorted(corner.keys(second))]
+        corner.stop_all()
+    return found
 
 
 @scenario
