@@ -4,7 +4,7 @@ A change runs with the lock held and posts its deliveries; they are made in orde
 at a time. So whoever is called may call the broker again, and order holds over all threads.
 
 Invariants: ``depth`` is how many parts of the present change have begun, and above 0 only with the lock held; what is
-in ``posted`` is called in order, by one thread at a time.
+in ``posted`` is called in order, by one thread at a time; ``gathered`` and ``unasked`` are the ``gatherer``'s alone.
 """
 
 from libc.stdint cimport int64_t
@@ -21,6 +21,8 @@ cdef class Outbox:
     cdef object later
     cdef object answered
     cdef bint delivering
+    cdef unsigned long gatherer               # the thread between ``gather`` and ``settle``, 0: none
+    cdef int64_t gathered, unasked            # its last units that somebody waits for, and nobody; 0: none
 
     cpdef bint begin(self, bint wait=*) except -1
     cpdef leave(self, bint wait=*)

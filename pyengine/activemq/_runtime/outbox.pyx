@@ -1,5 +1,6 @@
 """The broker's lock and what is delivered once it is free; see outbox.pxd."""
 
+from cpython.pythread cimport PyThread_get_thread_ident
 from libc.stdint cimport int64_t
 
 from pyengine.activemq._runtime.reentrant_lock cimport ReentrantLock
@@ -143,8 +144,30 @@ cdef class Outbox:
             self.depth -= 1
         return 0 if self.units is None else self.units.seal()
 
+    def gather(self):
+        """Until ``settle`` this thread's changes are over unwritten: nobody may be told of them before.
+
+        For a thread that has the commands of many clients: they are written together. One thread at a time may gather.
+        """
+        self.gatherer = PyThread_get_thread_ident()
+
+    def settle(self):
+        """Return when the changes since ``gather`` are written. Raises what ``units.wait`` raises."""
+        cdef int64_t gathered = self.gathered, unasked = self.unasked
+        self.gatherer = 0
+        self.gathered = self.unasked = 0
+        if gathered:
+            self.keep(gathered, True)
+        if unasked > gathered:
+            self.keep(unasked, False)
+
     cdef int keep(self, int64_t unit, bint wait) except -1:
-        if wait:
+        if self.gatherer and self.gatherer == PyThread_get_thread_ident():
+            if wait:
+                self.gathered = unit
+            else:
+                self.unasked = unit
+        elif wait:
             self.units.wait(unit)
         elif not self.units.write():
             self.later()

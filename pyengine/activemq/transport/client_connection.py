@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Protocol
 
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
+from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.transport.commands import Transport
 from pyengine.activemq.transport.connectors import ConnectorURI
 from pyengine.errors import PyengineError
@@ -36,6 +37,10 @@ class ListeningBroker(Transport, Protocol):
     @property
     def started(self) -> int:
         """When it was started, ms."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """Where its changes are made."""
 
     def authenticate(self, user: str | None, password: str | None) -> tuple[str, ...]:
         """The groups of a client's user. Raises AuthenticationError for one that may not come in."""
@@ -110,8 +115,7 @@ class ClientConnection(ABC):
         self.begin()
         self._plan()
         if self._out:
-            self._asked = True
-            thread.call(self._flush_dispatches)
+            self._ask()
 
     # The protocol
 
@@ -164,6 +168,10 @@ class ClientConnection(ABC):
 
     def _dispatch(self, dispatch: MessageDispatch) -> None:
         self._dispatches.append(dispatch)
+        self._ask()
+
+    def _ask(self) -> None:
+        """Have ``flush`` called soon."""
         if not self._asked:
             self._asked = True
             self._thread.call(self._flush_dispatches)
@@ -175,13 +183,13 @@ class ClientConnection(ABC):
     # On the connectors' thread
 
     def ready(self) -> None:
-        """The socket has something to read, or takes more."""
+        """The socket has something to read, or takes more. Answers are sent once what they confirm is kept."""
         if self.open and self._handshaking and not self._shake_hands():
             return
         if self.open and self._events & selectors.EVENT_READ:
             self._read()
         if self.open:
-            self.flush()
+            self._ask()
 
     def _shake_hands(self) -> bool:
         """Go on with the TLS handshake; whether it is complete."""
@@ -259,12 +267,16 @@ class ClientConnection(ABC):
         if not out and self.closing:
             self.close()
             return
-        if not out and dispatches and not self._asked:
-            self._asked = True
-            self._thread.call(self._flush_dispatches)
+        if not out and dispatches:
+            self._ask()
         self._thread.block(self, bool(out))
         reading = not self.closing and len(out) < AHEAD
         self._wait_for((selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if out else 0))
+
+    def refute(self, error: PyengineError) -> None:
+        """What its answers confirm could not be kept: it ends without them, as where ActiveMQ's store fails."""
+        if self._out:
+            self._cut(str(error))
 
     def close(self) -> None:
         """End the connection; what it holds goes back to the broker."""

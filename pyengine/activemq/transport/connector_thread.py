@@ -1,7 +1,8 @@
 """The broker's side of a network: one thread serves every connection of every connector of a broker.
 
 The thread reads, lets each connection's session act, and writes. What the broker dispatches is kept, as it is, until
-its client's socket takes more: a client that reads slowly has messages in flight, not bytes in memory.
+its client's socket takes more: a client that reads slowly has messages in flight, not bytes in memory. What the
+clients that are ready have sent is acted upon first, then written to the store together, and then answered.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import count
 
@@ -23,7 +24,7 @@ from pyengine.activemq.transport.openwire_connector import OpenWireConnection
 from pyengine.activemq.transport.stomp_connector import StompConnection
 from pyengine.activemq.transport.tls_options import tls_context
 from pyengine.clock import ManualClock
-from pyengine.errors import ConfigurationError
+from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.processes import belong
 from pyengine.visible import logger
 
@@ -55,6 +56,7 @@ class ConnectorThread:
         self._asked: deque[Callable[[], None]] = deque()
         self._woken = False
         self._closed = False
+        self._gathers = True
         self._connections: set[ClientConnection] = set()
         self._checks: list[tuple[float, int, ClientConnection]] = []
         self._blocked: set[ClientConnection] = set()
@@ -144,13 +146,27 @@ class ConnectorThread:
         self._pulled.close()
 
     def _work(self, ready: list[Callable[[], None]]) -> None:
-        for action in ready:
-            action()
+        self._together(ready)
         self._run_checks()
         self.broker.clock.settle()
-        for _ in range(len(self._asked)):
-            self._asked.popleft()()
+        self._together([self._asked.popleft() for _ in range(len(self._asked))])
         self.broker.clock.settle()
+
+    def _together(self, actions: Iterable[Callable[[], None]]) -> None:
+        """Do them, and keep what they changed at once. A store that has failed is asked each time again."""
+        outbox = self.broker.outbox
+        if self._gathers:
+            outbox.gather()
+        try:
+            for action in actions:
+                action()
+        finally:
+            try:
+                outbox.settle()
+            except PyengineError as error:
+                self._gathers = False
+                for connection in list(self._connections):
+                    connection.refute(error)
 
     def _answer(self) -> None:
         self._woken = False
