@@ -109,6 +109,12 @@ cdef class StompReader(FrameReader):
         cdef Py_ssize_t size, stop
         if self.nio and not self.in_body and not self.nio_headers():
             return None
+        if self.action is None and self.at == 0:    # heart-beats, at once: many may come
+            start, size, stop = self.buffer, len(self.buffer), 0
+            while stop < size and start[stop] == c"\n":
+                stop += 1
+            if stop:
+                del self.buffer[:stop]
         while self.action is None:
             line = self.line(MAX_COMMAND_LENGTH, "The maximum command length was exceeded")
             if line is None:

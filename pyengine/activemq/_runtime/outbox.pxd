@@ -22,7 +22,7 @@ cdef class Outbox:
     cdef object answered
     cdef bint delivering
     cdef unsigned long gatherer               # the thread between ``gather`` and ``settle``, 0: none
-    cdef int64_t gathered, unasked            # its last units that somebody waits for, and nobody; 0: none
+    cdef int64_t gathered, unasked            # its last units: with a caller that waits, and without; 0: none
 
     cpdef bint begin(self, bint wait=*) except -1
     cpdef leave(self, bint wait=*)

@@ -145,7 +145,7 @@ cdef class Outbox:
         return 0 if self.units is None else self.units.seal()
 
     def gather(self):
-        """Until ``settle`` this thread's changes are over unwritten: nobody may be told of them before.
+        """Until ``settle`` this thread's changes end unwritten: no client may have its answer before.
 
         For a thread that has the commands of many clients: they are written together. One thread at a time may gather.
         """

@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.activemq.broker.broker import Broker, running_broker
@@ -21,13 +21,14 @@ from pyengine.activemq.options import (
     whole_number,
 )
 from pyengine.activemq.transport.commands import Transport
-from pyengine.activemq.transport.tcp_options import TcpOptions, tcp_options
-from pyengine.activemq.transport.tcp_transport import TcpTransport
 from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock
 from pyengine.destinations import Destination, destination_of
 from pyengine.errors import ConfigurationError, JMSError
 from pyengine.topology.checked import check, check_arguments
+
+if TYPE_CHECKING:
+    from pyengine.activemq.transport.tcp_options import TcpOptions
 
 
 @named_arguments
@@ -122,11 +123,15 @@ class ConnectionFactory(Declared):
             raise
 
     def _network(self, options: ConnectionOptions) -> TcpOptions:
+        from pyengine.activemq.transport.tcp_options import tcp_options
+
         parts, secure = self._parts, self._parts.scheme == "ssl"
         return tcp_options(parts.transport, parts.jms, options, self.unknown_options, secure=secure)
 
     def _connect(self, options: ConnectionOptions) -> Connection:
-        """A connection over the network: it has a transport of its own."""
+        """A connection over the network: it has a transport of its own, and few programs need it."""
+        from pyengine.activemq.transport.tcp_transport import TcpTransport
+
         network = self._network(options)
         network = replace(
             network,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import selectors
 import socket
-import ssl
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.outbox import Outbox
@@ -19,12 +18,17 @@ from pyengine.activemq.transport.connectors import ConnectorURI
 from pyengine.errors import PyengineError
 from pyengine.visible import logger
 
+if TYPE_CHECKING:
+    import ssl
+
+    from pyengine.activemq.transport.connector_tls import ConnectorTLS
+
 LOG = logger("pyengine.activemq")
 READ = 64 * 1024  # bytes read from a connection before others have their turn
 AHEAD = 128 * 1024  # bytes written ahead of what the socket took; beyond them its client is not read from either
 TURN = 500  # messages that one connection is given before others have their turn
 BLOCKED_CHECK = 1.0  # seconds between looks at clients that take nothing
-WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+WOULD_BLOCK = (BlockingIOError, InterruptedError)
 
 
 class ListeningBroker(Transport, Protocol):
@@ -49,14 +53,18 @@ class ListeningBroker(Transport, Protocol):
 class TransportConnector:
     """An address on which a broker listens. url: what a client connects to, with the port that was bound."""
 
-    def __init__(self, uri: ConnectorURI, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self, uri: ConnectorURI, listener: socket.socket, kind: type[ClientConnection], tls: ConnectorTLS | None = None
+    ) -> None:
         self.uri = uri
         self.name = uri.scheme
         self.port: int = listener.getsockname()[1]
         self.host = uri.host
         self.url = uri.url(self.port)
         self.listener = listener
+        self.kind = kind
         self.tls = tls
+        self.would_block: tuple[type[OSError], ...] = WOULD_BLOCK if tls is None else tls.would_block
         self.connections = 0
 
     def __repr__(self) -> str:
@@ -103,7 +111,7 @@ class ClientConnection(ABC):
         self._dispatches: deque[MessageDispatch] = deque()
         self._asked = False
         self._events = 0
-        self._tls = client if isinstance(client, ssl.SSLSocket) else None
+        self._tls = None if connector.tls is None else cast("ssl.SSLSocket", client)
         self._handshaking = self._tls is not None
         now = time.monotonic()
         self._created = self._last_read = self._last_write = self._last_taken = now
@@ -193,18 +201,16 @@ class ClientConnection(ABC):
 
     def _shake_hands(self) -> bool:
         """Go on with the TLS handshake; whether it is complete."""
+        from pyengine.activemq.transport.connector_tls import shake_hands
+
         assert self._tls is not None
         try:
-            self._tls.do_handshake()
-        except ssl.SSLWantReadError:
-            self._wait_for(selectors.EVENT_READ)
-        except ssl.SSLWantWriteError:
-            self._wait_for(selectors.EVENT_READ | selectors.EVENT_WRITE)
+            wanted = shake_hands(self._tls)
         except OSError as error:
             self._cut(f"the TLS handshake has failed: {error}")
         else:
-            self._handshaking = False
-            self._wait_for(selectors.EVENT_READ)
+            self._handshaking = bool(wanted)
+            self._wait_for(wanted or selectors.EVENT_READ)
         return not self._handshaking
 
     def _flush_dispatches(self) -> None:
@@ -218,7 +224,7 @@ class ClientConnection(ABC):
             if self._tls is not None and data:  # bytes that TLS has decrypted do not make the socket ready
                 while self._tls.pending():
                     data += self.socket.recv(READ)
-        except WOULD_BLOCK:
+        except self._connector.would_block:
             return
         except OSError:
             self.close()
@@ -253,7 +259,7 @@ class ClientConnection(ABC):
                 taken = self.socket.send(out)
                 del out[:taken]
                 self._last_write = self._last_taken = time.monotonic()
-        except WOULD_BLOCK:
+        except self._connector.would_block:
             pass
         except OSError:
             self.close()

@@ -7,6 +7,7 @@ clients that are ready have sent is acted upon first, then written to the store 
 
 from __future__ import annotations
 
+import errno
 import heapq
 import os
 import selectors
@@ -19,10 +20,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import count
 
 from pyengine.activemq.transport.client_connection import ClientConnection, ListeningBroker, TransportConnector
-from pyengine.activemq.transport.connectors import WHERE, ConnectorURI
-from pyengine.activemq.transport.openwire_connector import OpenWireConnection
-from pyengine.activemq.transport.stomp_connector import StompConnection
-from pyengine.activemq.transport.tls_options import tls_context
+from pyengine.activemq.transport.connectors import OPENWIRE_SCHEMES, ConnectorURI
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.processes import belong
@@ -31,16 +29,19 @@ from pyengine.visible import logger
 LOG = logger("pyengine.activemq")
 PATIENCE = 5  # seconds
 BLOCKED_CHECK = 1.0  # seconds between looks at clients that take nothing
-CONNECTIONS: dict[str, type[ClientConnection]] = {
-    "stomp": StompConnection,
-    "stomp+nio": StompConnection,
-    "stomp+ssl": StompConnection,
-    "stomp+nio+ssl": StompConnection,
-    "tcp": OpenWireConnection,
-    "nio": OpenWireConnection,
-    "ssl": OpenWireConnection,
-    "nio+ssl": OpenWireConnection,
-}
+OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+PAUSE = 0.5  # seconds in which no listener is looked at that finds no descriptor for a client
+
+
+def connection_class(scheme: str) -> type[ClientConnection]:
+    """The connections of a connector; another protocol's code would take time to import."""
+    if scheme in OPENWIRE_SCHEMES:
+        from pyengine.activemq.transport.openwire_connector import OpenWireConnection
+
+        return OpenWireConnection
+    from pyengine.activemq.transport.stomp_connector import StompConnection
+
+    return StompConnection
 
 
 class ConnectorThread:
@@ -61,6 +62,8 @@ class ConnectorThread:
         self._checks: list[tuple[float, int, ClientConnection]] = []
         self._blocked: set[ClientConnection] = set()
         self._blocked_check = 0.0
+        self._paused: list[TransportConnector] = []
+        self._pause_ends = 0.0
         self._numbers = count()
         self._bell, self._pulled = socket.socketpair()
         self._bell.setblocking(False)
@@ -81,7 +84,11 @@ class ConnectorThread:
 
     def listen(self, uri: ConnectorURI) -> None:
         """Listen on one more address."""
-        tls = None if uri.tls is None else tls_context(uri.tls, WHERE, server=True)
+        tls = None
+        if uri.tls is not None:
+            from pyengine.activemq.transport.connector_tls import ConnectorTLS
+
+            tls = ConnectorTLS(uri.tls)
         family = socket.AF_INET6 if ":" in uri.host else socket.AF_INET
         listener = socket.socket(family, socket.SOCK_STREAM)
         try:
@@ -95,8 +102,8 @@ class ConnectorThread:
             problem = f"cannot be listened on: {error.strerror or error}"
             hint = "another program has the port, or this machine does not have the address; port 0 is any free one"
             raise ConfigurationError("transport connector", uri.uri, problem, hint) from error
-        connector = TransportConnector(uri, listener, tls)
-        self._selector.register(listener, selectors.EVENT_READ, lambda: self._accept(connector))
+        connector = TransportConnector(uri, listener, connection_class(uri.scheme), tls)
+        self._wait_for_clients(connector)
         self.connectors += (connector,)
 
     def close(self) -> None:
@@ -141,6 +148,8 @@ class ConnectorThread:
         for key in list(self._selector.get_map().values()):
             if key.fileobj not in (self._bell, self._pulled):
                 key.fileobj.close()  # type: ignore[union-attr]
+        for connector in self._paused:
+            connector.listener.close()
         self._selector.close()
         self._bell.close()
         self._pulled.close()
@@ -180,6 +189,8 @@ class ConnectorThread:
         due = self._checks[0][0] if self._checks else None
         if self._blocked:
             due = self._blocked_check if due is None else min(due, self._blocked_check)
+        if self._paused:
+            due = self._pause_ends if due is None else min(due, self._pause_ends)
         return None if due is None else max(0.0, due - time.monotonic())
 
     def _run_checks(self) -> None:
@@ -192,6 +203,11 @@ class ConnectorThread:
             self._blocked_check = now + BLOCKED_CHECK
             for connection in list(self._blocked):
                 connection.check_blocked(now)
+
+        if self._paused and self._pause_ends <= now:
+            for connector in self._paused:
+                self._wait_for_clients(connector)
+            self._paused.clear()
 
     def plan(self, when: float, connection: ClientConnection) -> None:
         """Look at a connection when the time has come, seconds of time.monotonic()."""
@@ -207,15 +223,21 @@ class ConnectorThread:
                 self._blocked_check = time.monotonic() + BLOCKED_CHECK
             self._blocked.add(connection)
 
+    def _wait_for_clients(self, connector: TransportConnector) -> None:
+        self._selector.register(connector.listener, selectors.EVENT_READ, lambda: self._accept(connector))
+
     def _accept(self, connector: TransportConnector) -> None:
         for _ in range(100):
             try:
                 client, address = connector.listener.accept()
             except BlockingIOError:
                 return
-            except OSError as error:  # the process may have too many open files: those that are open go on
+            except OSError as error:  # also where it has gone meanwhile
                 LOG.warning("%s: a connection could not be accepted: %s", connector, error)
-                time.sleep(0.01)
+                if error.errno in OUT_OF_DESCRIPTORS:  # it would be told so again at once, and hold up the others
+                    self._selector.unregister(connector.listener)
+                    self._paused.append(connector)
+                    self._pause_ends = time.monotonic() + PAUSE
                 return
             if connector.connections >= connector.uri.maximum_connections:
                 LOG.warning("%s: %s is refused: %d connections are open", connector, address, connector.connections)
@@ -226,14 +248,13 @@ class ConnectorThread:
                 client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if connector.tls is not None:
                 try:
-                    client = connector.tls.wrap_socket(client, server_side=True, do_handshake_on_connect=False)
+                    client = connector.tls.wrap(client)
                 except OSError as error:  # it has gone
                     LOG.warning("%s: %s: closed: %s", connector, address, error)
                     client.close()
                     continue
             connector.connections += 1
-            kind = CONNECTIONS[connector.uri.scheme]
-            self._connections.add(kind(self, connector, client, f"{address[0]}:{address[1]}"))
+            self._connections.add(connector.kind(self, connector, client, f"{address[0]}:{address[1]}"))
 
     def register(self, connection: ClientConnection, events: int, before: int) -> None:
         """Wait for what a connection's socket is ready for."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import ssl
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from pyengine.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import ssl
 
 # Names of Java's key stores, which Python cannot read (SslContext, SslBrokerService, ActiveMQSslConnectionFactory).
 KEY_STORES = frozenset(
@@ -17,7 +20,7 @@ _PEM_OF_KEY_STORES = (
     "-deststoretype PKCS12 makes one of JKS) they are made by openssl pkcs12 -in own.p12 -nokeys -out own.pem, and "
     "with -nocerts for the key"
 )
-_PROTOCOLS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_PROTOCOLS = {"TLSv1.2": "TLSv1_2", "TLSv1.3": "TLSv1_3"}  # -> the name in ssl.TLSVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,8 @@ def refuse_java(where: str, name: str, value: str) -> None:
 
 def tls_context(options: TlsOptions, where: str, *, server: bool) -> ssl.SSLContext:
     """The TLS of one end. where: what the errors begin with. Raises ConfigurationError for what cannot be used."""
+    import ssl  # it takes time to import, and few have TLS
+
     purpose = ssl.Purpose.CLIENT_AUTH if server else ssl.Purpose.SERVER_AUTH
     try:
         context = ssl.create_default_context(purpose, cafile=options.trusted or None)
@@ -81,8 +86,9 @@ def tls_context(options: TlsOptions, where: str, *, server: bool) -> ssl.SSLCont
 
 
 def _protocol(where: str, name: str) -> ssl.TLSVersion:
-    found = _PROTOCOLS.get(name)
-    if found is None:
+    import ssl
+
+    if name not in _PROTOCOLS:
         hint = f"there are {' and '.join(_PROTOCOLS)}; older ones are not safe"
         raise ConfigurationError(f"{where}enabledProtocols", name, "this protocol is not spoken here", hint)
-    return found
+    return ssl.TLSVersion[_PROTOCOLS[name]]

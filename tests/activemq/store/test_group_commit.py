@@ -1,4 +1,4 @@
-"""Producers on connections of their own share the disk's writes where every message is to reach it."""
+"""Producers on connections of their own share the disk's writes where every message must reach it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_frames_that_came_together_are_synced_together(port: int, disk: Disk) ->
         assert disk.syncs - before == 1
 
 
-def test_nobody_is_told_before_the_disk_has_it(port: int, disk: Disk) -> None:
+def test_no_receipt_comes_before_the_disk_has_the_message(port: int, disk: Disk) -> None:
     with connected(port) as first, connected(port) as second:
         produce(first, "a", 1)
         before = disk.syncs
@@ -120,13 +120,13 @@ def test_nobody_is_told_before_the_disk_has_it(port: int, disk: Disk) -> None:
         assert second.frame() == "RECEIPT\nreceipt-id:two"
 
 
-def test_what_the_disk_refuses_is_confirmed_to_nobody(port: int, disk: Disk) -> None:
+def test_no_receipt_comes_for_a_message_that_the_disk_refuses(port: int, disk: Disk) -> None:
     with connected(port) as first, connected(port) as other:
         produce(first, "a", 1)
         disk.error = OSError(5, "Input/output error")
         first.send(SEND.format(queue="a", receipt="one"))
         assert first.frame() == ""
-        other.send(SEND.format(queue="a", receipt="two"))  # had nothing to be told, and is told now
+        other.send(SEND.format(queue="a", receipt="two"))  # the store is known to have failed
         assert "cannot be written" in other.frame()
 
 
