@@ -97,6 +97,11 @@ class TemporaryNames:
         fallback: what has no prefix is the name of a queue. Raises RefusedFrameError without it, and BrokenFrameError
         for an empty name.
         """
+        if "/temp-" not in text:
+            return _parsed(text, fallback)
+        return self._parse(text, fallback)
+
+    def _parse(self, text: str, fallback: bool) -> Destination:
         trimmed = text.strip(_BLANKS)
         parts = []
         for part in _split(trimmed):
@@ -114,6 +119,7 @@ class TemporaryNames:
         return _destination(",".join(parts))
 
 
+_NO_NAMES = TemporaryNames(lambda kind: Destination("", kind))
 _BLANKS = "".join(map(chr, range(33)))  # what Java's String.trim takes away
 
 
@@ -123,6 +129,12 @@ def _split(text: str) -> list[str]:
     while parts and not parts[-1]:
         parts.pop()
     return parts or [text]
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str, fallback: bool) -> Destination:
+    """``TemporaryNames.parse`` of what names no temporary destination: the same for every connection."""
+    return _NO_NAMES._parse(text, fallback)
 
 
 @lru_cache(maxsize=4096)

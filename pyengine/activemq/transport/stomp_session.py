@@ -233,10 +233,14 @@ class StompSession:
         message, destination = message_of(frame, self._names, now)
         message.message_id = f"{self._producer_id}:{next(self._message_numbers)}"
         transaction = None if name is None else self._open_transaction(name)
-        with self._answered(frame):
+        try:  # ``_answered``, written out for what most frames are
             if destination.is_temporary and not self._broker.has_destination(destination):
                 raise MissingDestinationError(str(destination))
             self._broker.send(self.connection_id, destination, message, transaction, now)
+        except PyengineError as error:
+            self._report(error, frame)
+        else:
+            self._receipt(frame)
 
     def _create_temporary(self, kind: str) -> Destination:
         made = Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
