@@ -17,6 +17,7 @@ from pyengine.cli.findings import show_finding
 from pyengine.cli.tables import plain
 from pyengine.errors import InvalidSourceError, PyengineError
 from pyengine.topology import BrokerConfiguration, Topology
+from pyengine.topology.properties import parse_properties
 from pyengine.topology.spring_boot import SpringConfiguration
 
 Found = list[tuple[str, Finding]]
@@ -45,7 +46,7 @@ def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] 
     """The findings of each file; a file that cannot be read does not keep the others from theirs.
 
     A broker's configuration among the files gives its policies to the topologies beside it. properties: values of
-    its ``${placeholders}``. Raises the first file's error if none of them can be read.
+    its ``${placeholders}``. Raises the error of the only file if that cannot be read.
     """
     reading = _Reading(properties)
     for file in files:
@@ -56,7 +57,7 @@ def ask(files: Sequence[str], encoding: str = "", properties: Mapping[str, str] 
         else:
             reading.read(opened.name, opened.text)
     reading.join()
-    if reading.refused and not reading.understood:
+    if len(reading.refused) == 1 and not reading.understood:
         raise reading.refused[0][1]
     return Answer(reading.found, reading.refused, reading.texts)
 
@@ -102,6 +103,8 @@ class _Reading:
                 raise InvalidSourceError(name, problem, hint)
             self._add(name, lint_spring(configuration))
             self.springs.append((name, configuration))
+        elif other := _other_program(text, name):
+            raise InvalidSourceError(name, *other)
         elif several := spring.grouped_consumers(text):
             self._add(name, lint_consumers(several))
         elif (parameters := push_consumer.read(text, name)) is not None:
@@ -128,6 +131,39 @@ class _Reading:
 
     def _add(self, name: str, findings: Sequence[Finding]) -> None:
         self.found += [(name, finding) for finding in findings]
+
+
+BROKER_CONF = {
+    "brokerClusterName", "brokerId", "brokerRole", "brokerIP1", "deleteWhen", "fileReservedTime", "flushDiskType",
+    "storePathRootDir", "autoCreateTopicEnable", "slaveReadEnable", "maxTransferCountOnMessageInMemory",
+}  # fmt: skip
+KAFKA = {"bootstrap.servers", "zookeeper.connect", "advertised.listeners", "log.dirs"}
+
+
+def _other_program(text: str, name: str) -> tuple[str, str] | None:
+    """What a file of settings is that lint has no rules for, and what to give instead."""
+    consumer = "give a push consumer's parameters"
+    keys = set(parse_properties(text, bare_names=False))
+    if keys & BROKER_CONF and "consumerGroup" not in keys:
+        return "is the broker.conf of a RocketMQ broker, which nothing here judges", consumer
+    if keys & KAFKA:
+        hint = "what its groups do is judged by `pyengine diagnose`: give it kafka-consumer-groups --describe"
+        return "is a configuration of Kafka, which nothing here judges", hint
+    if push_consumer.read(text, name) is not None or spring.grouped_consumers(text):
+        return None
+    if text.lstrip().startswith("{"):
+        return "is JSON without a parameter of a push consumer", consumer
+    if name.endswith((".properties", ".conf")) and not _is_toml(text):
+        return "has no setting that is known here", f"{consumer}, or a Spring Boot file with rocketmq.* or spring.jms.*"
+    return None
+
+
+def _is_toml(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _is_broker(text: str) -> bool:

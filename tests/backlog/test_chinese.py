@@ -194,7 +194,7 @@ def test_a_terminal_is_chinese_and_json_stays_english(found: list[Finding], caps
     shown = io.StringIO()
     evidence = Evidence(remarks=[Remark("f.json", 3, "{", say("not JSON: {error}", error="here"))])
     diagnosing.show(evidence, found, Console(file=shown), "zh")
-    linting.show(linting.Answer([], []), Console(file=shown), "zh")
+    linting.show(linting.Answer([], [], {}), Console(file=shown), "zh")
     text = shown.getvalue()
     for finding in found:
         assert f"{finding.code}  {chinese()[finding.code]}  {translated(finding.where, 'zh')}\n" in text

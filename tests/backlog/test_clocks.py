@@ -25,6 +25,8 @@ PAIRS = {
     "in a prompt": ("[10:31:02] root@mq-1:~# date\n", "[10:32:02] root@mq-1:~# date\n"),
     "in the afternoon": ("11:59:32 AM\n", "12:00:32 PM\n"),
     "after a date": ("Mon Jun 29 23:59:32 UTC 2020\n", "00:00:32\n"),
+    "in a chat": ("maria  [10:31 AM]\nlook at this\n", "maria  [10:32 AM]\nand again\n"),
+    "in a comment of a shell": ("# 2020-06-29 10:31:02\n", "# 2020-06-29 10:32:02\n"),
     "a date with words": ("第一次 2020-06-29 10:31:02\n", "第二次\uff1a2020-06-29 10:32:02\n"),
 }
 

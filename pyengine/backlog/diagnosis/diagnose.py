@@ -125,7 +125,22 @@ def to_bring(evidence: Evidence) -> list[Said]:
         for each in evidence.sources
         if each.needs
     }
-    return [*told.values(), *_broadcasting(evidence)]
+    return [*told.values(), *_states(evidence), *_broadcasting(evidence)]
+
+
+def _states(evidence: Evidence) -> Iterator[Said]:
+    """The newest state that Kafka reports of each group whose backlog is not shown."""
+    newest = {each.group: each for each in in_order(evidence).consumer_groups if each.state}
+    for each in newest.values():
+        if each.members is None:
+            yield say("group {group}: state {state}", group=each.group, state=each.state)
+        else:
+            yield say(
+                "group {group}: state {state}, {members:member|members}",
+                group=each.group,
+                state=each.state,
+                members=each.members,
+            )
 
 
 def names_cut(evidence: Evidence) -> list[Said]:

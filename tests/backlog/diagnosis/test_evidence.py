@@ -75,6 +75,29 @@ def test_jolokia_gives_the_broker_s_own_numbers() -> None:
     assert not evidence.remarks
 
 
+@pytest.mark.parametrize(
+    ("name", "sizes", "dequeued", "consumers", "told"),
+    [
+        ("orders.eu", (1200, 1800), (5, 5), 2, ["consumer_stopped"]),
+        ("orders.eu", (1200, 1200), (5, 5), 2, ["consumer_stopped"]),
+        ("orders.eu", (0, 600), (5, 5), 2, []),  # it may all have come in the last moment
+        ("orders.eu", (1200, 1800), (5, 605), 2, ["slow"]),
+        ("orders.eu", (1200, 1800), (5, 5), 0, ["no_consumer"]),
+        ("ActiveMQ.DLQ", (1200, 1200), (5, 5), 1, []),
+    ],
+)
+def test_a_listing_of_queues_twice_shows_consumers_that_take_nothing(
+    name: str, sizes: tuple[int, int], dequeued: tuple[int, int], consumers: int, told: list[str]
+) -> None:
+    titles = "Name  Queue Size  Producer #  Consumer #  Enqueue #  Dequeue #\n"
+    looks = [
+        f"2024-06-01 10:0{at}:00\n{titles}{name}  {size}  1  {consumers}  {size + gone}  {gone}\n"
+        for at, (size, gone) in enumerate(zip(sizes, dequeued, strict=True))
+    ]
+    found = diagnose(read_text("".join(looks), "dstat.txt"))
+    assert [each.code for each in found if each.code != "dead_letters"] == told
+
+
 def test_tables_are_read_by_their_header() -> None:
     queue = read_text(DSTAT, "dstat.txt", 5).destinations[0]
     assert (queue.name, queue.queue_size, queue.consumer_count, queue.in_flight_count, queue.time) == (

@@ -117,6 +117,7 @@ def test_the_state_of_a_group_says_nothing_of_its_backlog() -> None:
     assert not diagnose(evidence)
     assert not judged_healthy(evidence)
     assert "kafka-consumer-groups --describe" in to_bring(evidence)[0]
+    assert to_bring(evidence)[1:] == [f"group {GROUP}: state Stable, 3 members"]
     empty = read_text(STATE.format(state="Empty", members=0).replace("range", "     "), "state.txt")
     assert [(each.state, each.members) for each in empty.consumer_groups] == [("Empty", 0)]
 

@@ -206,12 +206,26 @@ def test_files_are_known_by_their_names_and_by_what_is_in_them(tmp_path: Path, m
         ('{"a": 1}', "a.json", False),
     ):
         assert spring.is_spring(text, file) is known, (text, file)
+    others = {
+        "broker.conf": (
+            "brokerName = broker-a\nbrokerRole = ASYNC_MASTER\n",
+            "is the broker.conf of a RocketMQ broker",
+        ),
+        "rocketmq.properties": ("#\nslaveReadEnable=true\n", "is the broker.conf of a RocketMQ broker"),
+        "consumer.properties": ("bootstrap.servers=k:9092\ngroup.id=billing\n", "is a configuration of Kafka"),
+        "rmq-proxy.json": ('{"proxyMode": "CLUSTER"}', "is JSON without a parameter of a push consumer"),
+        "log.properties": ("log.level=debug\n", "has no setting that is known here"),
+    }
+    for file, (text, _) in others.items():
+        (tmp_path / file).write_text(text)
+    refused = linting.ask([str(tmp_path / file) for file in others]).refused
+    assert [words in str(error) for (_, error), (_, words) in zip(refused, others.values(), strict=True)] == [True] * 5
     nothing = tmp_path / "application.yml"
     nothing.write_text("server:\n  port: 8080\n")
     with pytest.raises(InvalidSourceError, match="is a Spring Boot file that says nothing of RocketMQ or ActiveMQ"):
         linting.ask([str(nothing)])
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"rocketmq:\n  consumer:\n    group: g\n")))
-    assert linting.ask(["-"]) == linting.Answer([], [])
+    assert linting.ask(["-"])[:2] == ([], [])
 
 
 def jms(listener: str = "", url: str = "tcp://a:61616", more: str = "", rest: str = "") -> str:

@@ -53,8 +53,9 @@ def _clocks(lines: list[str]) -> Iterator[tuple[int, re.Match[str]]]:
         if match := _PROMPT.match(line):
             yield number, match
         elif len(line) < 80 and (match := _LINE.match(line.strip())):
-            below = next((each for each in lines[number + 1 : number + 4] if each.strip()), "")
-            if _BEGINS.search(below):
+            below = [each for each in lines[number + 1 : number + 6] if each.strip()]
+            # A chat has words between who wrote when and what was pasted.
+            if any(map(_BEGINS.search, below[:3])):
                 yield number, match
 
 

@@ -178,6 +178,8 @@ def _broken_header(lines: list[str], begins: Callable[[str], bool]) -> int:
         return 0
     known = 0
     for count in range(1, len(lines) + 1):
+        if count > 1 and begins(lines[count - 1]):  # a whole header: what stands above it is a comment or root's prompt
+            break
         header = _together(lines[:count], len(lines[0]))
         if begins(header):
             known = known or count

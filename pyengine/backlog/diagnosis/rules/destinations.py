@@ -286,6 +286,38 @@ def consumer_stopped(queue: Watched) -> Iterator[Finding]:
             )
 
 
+def nothing_taken(queue: Watched) -> Iterator[Finding]:
+    """consumer_stopped, of a queue whose consumers are only counted (dstat, MBeans of queues alone): messages wait,
+    consumers were there both times, and nothing was dequeued."""
+    counted = min(queue.first.consumer_count, queue.last.consumer_count)
+    if queue.last.kind != "queue" or not queue.only_counted or not counted or queue.period < STOPPED:
+        return
+    if queue.last.paused or is_dlq(queue) or not queue.stands_still:
+        return
+    yield Finding(
+        "consumer_stopped",
+        Severity.ERROR,
+        queue.where,
+        (
+            say(
+                "QueueSize {before} -> {after} in {span}",
+                before=queue.first.queue_size,
+                after=queue.last.queue_size,
+                span=span(queue.period),
+            ),
+            say(
+                "{consumer_count:consumer is|consumers are} connected, and nothing was dequeued",
+                consumer_count=queue.last.consumer_count,
+            ),
+        ),
+        say(
+            "They stand still, acknowledge nothing, or their selectors take none of what waits; what was read counts "
+            "them and no more. Three thread dumps, some seconds apart, and Jolokia JSON of the broker's MBeans "
+            "(type=Broker,*), given to `pyengine diagnose`, tell which."
+        ),
+    )
+
+
 def prefetch_hoarding(queue: Watched) -> Iterator[Finding]:
     """prefetch_hoarding: one consumer's prefetch buffer holds the queue's messages while another has none."""
     if queue.last.kind != "queue" or queue.undispatched:
@@ -502,6 +534,7 @@ RULES = (
     page_starved,
     group_owner_stopped,
     consumer_stopped,
+    nothing_taken,
     prefetch_hoarding,
     backlog_trend,
     blocked_producers,

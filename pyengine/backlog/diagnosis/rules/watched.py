@@ -20,6 +20,7 @@ class Watched:
     """A destination with its subscriptions: the first and the last time it was seen (the same for one snapshot).
 
     came_since: a snapshot that had every other destination and not this dead-letter queue, or None.
+    only_counted: no look showed its subscriptions, only their number.
     """
 
     first: DestinationState
@@ -27,6 +28,7 @@ class Watched:
     subscriptions: tuple[tuple[SubscriptionState, SubscriptionState], ...]
     broker: BrokerConfiguration | None = None
     came_since: DestinationState | None = None
+    only_counted: bool = False
 
     @property
     def policy(self) -> Policy | None:
@@ -86,6 +88,7 @@ def watch(evidence: Evidence) -> Iterator[Watched]:
         evidence.subscriptions,
         lambda s: (s.broker, s.kind, s.destination, s.consumer_id, s.label, s.subscription_name),
     )
+    shown = {(each.broker, each.kind, each.destination) for each in evidence.subscriptions}
     for states in by_time(evidence.destinations, lambda d: (d.broker, d.kind, d.name)).values():
         last = states[-1]
         pairs = tuple(
@@ -95,7 +98,8 @@ def watch(evidence: Evidence) -> Iterator[Watched]:
             and seen[-1].time == last.time
         )
         came_since = before(evidence, states[0]) if is_dead_letter_queue(last) else None
-        yield Watched(states[0], last, pairs, broker_of(evidence.brokers, last), came_since)
+        counted = (last.broker, last.kind, last.name) not in shown
+        yield Watched(states[0], last, pairs, broker_of(evidence.brokers, last), came_since, counted)
 
 
 def before(evidence: Evidence, new: DestinationState) -> DestinationState | None:
