@@ -26,6 +26,7 @@ from pyengine.errors import InvalidDestinationError
 
 V = TypeVar("V")
 KINDS = ("queue", "topic", "temp-queue", "temp-topic")
+PLAIN_NAME = re.compile(r"[\w.>*-]+")  # a name without prefix, parts, options or spaces around it
 ADVISORY = "ActiveMQ.Advisory."  # prefix of the topics on which a broker publishes advisories
 
 
@@ -60,6 +61,8 @@ def destination_of(text: str | Destination, kind: str) -> Destination:
         return text
     if not isinstance(text, str):
         raise InvalidDestinationError(f"{text!r} is no destination; give its name, or what create_{kind} makes")
+    if PLAIN_NAME.fullmatch(text):
+        return Destination(text, kind)
     try:
         parts = parse_destination(text, kind)
     except ValueError as error:

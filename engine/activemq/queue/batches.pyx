@@ -465,7 +465,7 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, Mes
                 lines.see(queue, start, offset)
             if steady or last[run]:
                 lines.expire(run, start, reached)
-                queue.removed.clear()
+                queue.removed = None
             if resting:
                 queue.told = True
                 lines.pass_by(queue, run, &given.rows, reached, stop)

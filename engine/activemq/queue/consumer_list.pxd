@@ -86,7 +86,7 @@ cdef class ConsumerList:
     cdef int32_t size
     cdef int32_t elected         # slot, -1 none
     cdef int32_t unmarked        # filled, and not slow
-    cdef list slowed             # ids that became slow since the caller last asked
+    cdef list slowed             # ids that became slow since the caller last asked; None: none
     cdef bint paused
     cdef bint sorted             # except for one consumer, ``displaced``, whose count fell
     cdef int32_t displaced       # -1 none
@@ -101,7 +101,7 @@ cdef class ConsumerList:
     cdef MatchClass* classes
     cdef int32_t class_count
     cdef int32_t class_room
-    cdef list vacant_classes     # with target NO_CLASS
+    cdef list vacant_classes     # with target NO_CLASS; None: none
     cdef dict class_of           # (bits, target) -> class; None until it is noted again
     cdef uint64_t latest_bits          # the single-word class without a target that was found last,
     cdef int32_t latest_class          # -1 none;

@@ -41,14 +41,12 @@ cdef class ConsumerList:
         self.slot_of = {}
         self.questions = []
         self.class_of = {}
-        self.vacant_classes = []
         self.targets = {}
         self.elected = self.displaced = -1
         self.sorted = True
         self.forget_recent()
         self.word_count = 1
         self.open_words = <uint64_t*> resize_zeros(NULL, 0, sizeof(uint64_t))
-        self.slowed = []
         self.predicate_for(None, -1)
         self.predicates[0].users = 1
 
@@ -302,8 +300,7 @@ cdef class ConsumerList:
         self.sorted = True
         self.displaced = self.elected = -1
         self.paused = self.counts_matter = False
-        if self.slowed:
-            self.slowed = []
+        self.slowed = None
         memset(self.open_words, 0, self.word_count * sizeof(uint64_t))
         for index in range(self.predicate_count):
             self.predicates[index].open = 0
@@ -441,6 +438,8 @@ cdef class ConsumerList:
             if slot == until:
                 break
             if self.at[slot].filled and not self.at[slot].slow:
+                if self.slowed is None:
+                    self.slowed = []
                 self.slowed.append(self.at[slot].id)
                 self.at[slot].slow = 1
                 self.unmarked -= 1

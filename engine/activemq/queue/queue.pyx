@@ -106,6 +106,8 @@ cdef class Queue(Inspection):
         slot = self.join(selector, number, no_local, None if matching is None else set(matching))
         if browser:
             try:
+                if self.browsers is None:
+                    self.browsers, self.browsed = [], {}
                 self.browsed[slot] = set()
                 self.browsers.append(slot)
             except BaseException:
@@ -462,8 +464,13 @@ cdef class Queue(Inspection):
         if transaction is not None and kind == POISON:
             raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
         if parts:
+            if self.transactions is None:
+                self.transactions = {}
             self.transactions.setdefault(transaction, []).extend(parts)
-        self.removed.extend(gone)
+        if gone:
+            if self.removed is None:
+                self.removed = []
+            self.removed.extend(gone)
         # Nothing from here on wants memory.
         message = start
         while True:
@@ -492,7 +499,7 @@ cdef class Queue(Inspection):
         cdef int32_t message, slot
         cdef list parts
         self.refuse_while_asked()
-        parts = self.transactions.pop(transaction, None) or []
+        parts = (self.transactions.pop(transaction, None) if self.transactions else None) or []
         for handle, consumer in parts:
             message = self.find(handle)
             found = self.consumers.slot_of.get(consumer)
@@ -515,7 +522,7 @@ cdef class Queue(Inspection):
         cdef int32_t message, slot
         cdef list parts
         self.refuse_while_asked()
-        parts = self.transactions.pop(transaction, None) or []
+        parts = (self.transactions.pop(transaction, None) if self.transactions else None) or []
         for handle, consumer in parts:
             message = self.find(handle)
             if message >= 0:
@@ -644,18 +651,18 @@ cdef class Queue(Inspection):
 
     def take_failed(self):
         """``[(object sent, selector)]`` that could not be evaluated since the last call, at most 10000: no match."""
-        result, self.failed = self.failed, []
+        result, self.failed = self.failed or [], None
         return result
 
     def take_slow(self):
         """Ids of the consumers that a round found without credit while they were not slow, since the last call."""
-        result, self.consumers.slowed = self.consumers.slowed, []
+        result, self.consumers.slowed = self.consumers.slowed or [], None
         return result
 
     def take_removed(self):
         """Messages that left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent,
         redeliveries)]``."""
-        result, self.removed = self.removed, []
+        result, self.removed = self.removed or [], None
         return result
 
     def intern_groups(self, names):

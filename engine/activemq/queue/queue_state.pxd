@@ -51,10 +51,11 @@ cdef class QueueState:
     cdef int64_t connections_due     # size at which unused ones are looked for next; so with
     cdef int64_t targets_due         # the names of consumers, and with the match classes
     cdef int64_t classes_due
+    # None until first used, as most queues never use them:
     cdef dict transactions           # name -> [(handle, consumer id)]
-    cdef bint busy                   # a selector is being evaluated, which may run any code
     cdef list removed                # (handle, "expired" | "poison", object, redeliveries) since the caller last asked
     cdef list failed                 # (object, selector) that could not be evaluated, since the caller last asked
+    cdef bint busy                   # a selector is being evaluated, which may run any code
 
     # Names (of groups, connections, consumers) that neither a message nor a consumer has are forgotten when there are
     # twice as many as the last time, and when the last message is gone.

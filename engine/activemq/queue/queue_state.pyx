@@ -81,9 +81,6 @@ cdef class QueueState:
         self.pending = Pending(self.consumers, self.groups, prioritized_messages, CURSORS[cursor])
         self.connections = {}
         self.connections_due = self.targets_due = self.classes_due = 2 * FEW
-        self.transactions = {}
-        self.removed = []
-        self.failed = []
 
     # Names
 
@@ -99,7 +96,7 @@ cdef class QueueState:
             free(held)
         self.consumers.forget_targets()
         self.forget_connections()
-        self.classes_due = 2 * max(FEW, self.consumers.class_count - <int64_t> len(self.consumers.vacant_classes))
+        self.classes_due = 2 * max(FEW, self.consumers.class_count - <int64_t> len(self.consumers.vacant_classes or ()))
         self.targets_due = 2 * max(FEW, <int64_t> len(self.consumers.targets))
         self.connections_due = 2 * max(FEW, <int64_t> len(self.connections))
         return self.forget_groups()
@@ -313,6 +310,8 @@ cdef class QueueState:
         self.totals.selector_errors += 1
         self.pending.at[message].errors = 1
         self.flagged += self.selector_errors == "exact"
+        if self.failed is None:
+            self.failed = []
         if len(self.failed) < FAILURES_KEPT:
             self.failed.append((self.object_of(message), selector))
         return 0
@@ -450,6 +449,8 @@ cdef class QueueState:
         return self.pending.discard(message)
 
     cdef int note_expired(self, int32_t message) except -1:
+        if self.removed is None:
+            self.removed = []
         self.removed.append((self.handle_of(message), "expired", self.object_of(message),
                              self.pending.at[message].redeliveries))
         return 0

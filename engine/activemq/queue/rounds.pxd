@@ -27,8 +27,8 @@ cdef class Rounds(QueueState):
     cdef bint echo                   # a round asked for another one: when no other is due, one more runs
     cdef bint extra                  # this round was not requested; the first wakeup that it asks for is its own
     cdef bint stirred                # the last round changed something
-    cdef list browsers               # slots of browsers whose pass is not over
-    cdef dict browsed                # slot -> page-in numbers seen
+    cdef list browsers               # slots of browsers whose pass is not over; None before the first
+    cdef dict browsed                # slot -> page-in numbers seen; None before the first
     cdef bint first_consumer         # the next round is the first with consumers
     cdef int64_t latch               # consumers the start delay still waits for
     cdef int64_t start_at            # end of the running start delay; -1 none runs

@@ -23,8 +23,6 @@ cdef class Rounds(QueueState):
     """The rounds of a queue; Queue is its public face."""
 
     def __cinit__(self):
-        self.browsers = []
-        self.browsed = {}
         self.start_at = -1
 
     def __dealloc__(self):
@@ -46,9 +44,7 @@ cdef class Rounds(QueueState):
         self.first_consumer = self.consumers.size > 0
         self.latch = self.consumers_before_dispatch_starts - self.consumers.size if self.first_consumer else 0
         self.start_at = -1
-        self.transactions.clear()
-        self.removed.clear()
-        self.failed.clear()
+        self.transactions = self.removed = self.failed = None
         return 0
 
     cdef int keep_handouts(self) except -1:
@@ -151,7 +147,7 @@ cdef class Rounds(QueueState):
         cdef int64_t wanted
         cdef int32_t active
         cdef bint forced
-        active = len(self.browsers)
+        active = len(self.browsers) if self.browsers else 0
         self.stirred = active > 0 or self.first_consumer      # a start delay may begin at the next round
         forced = active > 0 and self.max_browse_page_size != 0
         wanted = self.pending.stored
@@ -197,7 +193,7 @@ cdef class Rounds(QueueState):
         self.pending.begin_page(wanted)
         while taken < wanted:
             if self.behind and not self.pending.has_unread() and not self.pending.serves(0):
-                if len(self.removed) >= EXPIRED_AT_ONCE:
+                if self.removed and len(self.removed) >= EXPIRED_AT_ONCE:
                     self.rounds_due += not self.extra      # this round again
                     self.echo |= self.extra
                     break

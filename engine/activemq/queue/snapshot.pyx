@@ -120,12 +120,12 @@ cdef int put_rounds(Writer writer, Rounds queue) except -1:
                   queue.totals.rounds, queue.totals.tries, queue.totals.selector_errors):
         writer.count(total)
     writer.value(tuple(queue.connections))
-    writer.count(len(queue.transactions))
-    for name, parts in queue.transactions.items():
+    writer.count(len(queue.transactions or ()))
+    for name, parts in (queue.transactions or {}).items():
         writer.value(name)
         writer.value(tuple(parts))
-    writer.value(tuple(queue.removed))
-    return writer.value(tuple(queue.failed))
+    writer.value(tuple(queue.removed or ()))
+    return writer.value(tuple(queue.failed or ()))
 
 
 cdef int get_rounds(Reader reader, Rounds queue) except -1:
@@ -148,6 +148,7 @@ cdef int get_rounds(Reader reader, Rounds queue) except -1:
     queue.totals.tries = reader.count(INT64_MAX)
     queue.totals.selector_errors = reader.count(INT64_MAX)
     queue.connections = {name: number for number, name in enumerate(reader.value())}
+    queue.transactions = {}
     for _ in range(reader.count(MOST)):
         name = reader.value()
         queue.transactions[name] = list(reader.value())
@@ -201,7 +202,7 @@ cdef int put_consumers(Writer writer, Rounds queue, Numbering slots) except -1:
     writer.count(slots.see(consumers.elected) + 1 if consumers.elected >= 0 else 0)
     writer.count(slots.see(consumers.displaced) + 1 if consumers.displaced >= 0 else 0)
     writer.count(consumers.paused | consumers.sorted << 1 | consumers.counts_matter << 2)
-    return writer.value(tuple(consumers.slowed))
+    return writer.value(tuple(consumers.slowed or ()))
 
 
 cdef int get_consumers(Reader reader, Rounds queue) except -1:
@@ -309,9 +310,9 @@ cdef list get_classes(Reader reader, ConsumerList consumers):
 # Browsers
 
 cdef int put_browsers(Writer writer, Rounds queue, Numbering slots) except -1:
-    writer.value(tuple([slots.see(slot) for slot in queue.browsers]))
-    writer.count(len(queue.browsed))
-    for slot, pages in queue.browsed.items():
+    writer.value(tuple([slots.see(slot) for slot in queue.browsers or ()]))
+    writer.count(len(queue.browsed or ()))
+    for slot, pages in (queue.browsed or {}).items():
         writer.count(slots.see(slot))
         writer.value(tuple(sorted(pages)))
     return 0
@@ -319,7 +320,7 @@ cdef int put_browsers(Writer writer, Rounds queue, Numbering slots) except -1:
 
 cdef int get_browsers(Reader reader, Rounds queue) except -1:
     cdef int64_t _, slot
-    queue.browsers = list(reader.value())
+    queue.browsers, queue.browsed = list(reader.value()), {}
     for _ in range(reader.count(queue.consumers.slots)):
         slot = reader.count(queue.consumers.slots - 1)
         queue.browsed[slot] = set(reader.value())

@@ -22,9 +22,9 @@ cdef class RegionQueue(Queue):
     cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
     cdef list at_slot
     cdef set purged
-    cdef list parts                           # of the credit of consumers that have other queues too
+    cdef list parts                           # of the credit of consumers that have other queues too; None: none
     cdef public bint direct                      # only the core decides about sends and acknowledgements
-    cdef public bint noting                      # first dispatches count, and are in ``noted``
+    cdef public bint noting                      # first dispatches count, and are in ``noted`` (None: none)
     cdef list noted
     cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` without its body
     cdef public int64_t max_expire_page_size    # messages that the look for expired ones pages in

@@ -35,8 +35,6 @@ cdef class RegionQueue(Queue):
     def __cinit__(self, **settings):
         self.subscriptions = {}
         self.at_slot = []
-        self.parts = []
-        self.noted = []
         self.minimum_message_size = SMALLEST_SIZE
         self.max_expire_page_size = 400
         self.look_planned = True
@@ -131,6 +129,8 @@ cdef class RegionQueue(Queue):
 
     def spread(self, consumer, SharedCredit credit not None):
         """A consumer has other queues, or may get them: it holds nothing here yet, and its prefetch is one for all."""
+        if self.parts is None:
+            self.parts = []
         self.parts.append(credit.begin(self, consumer, self.slot_of(consumer)))
 
     def share(self):
@@ -144,8 +144,9 @@ cdef class RegionQueue(Queue):
     cdef int share_parts(self) except -1:
         cdef Part part
         self.refuse_while_asked()
-        for part in self.parts:
-            part.credit.share(part)
+        if self.parts:
+            for part in self.parts:
+                part.credit.share(part)
         return 0
 
     cdef int note_parts(self) except -1:
@@ -176,7 +177,7 @@ cdef class RegionQueue(Queue):
         Queue.remove_consumer(self, consumer, last_delivered, lost, closing, recounted, known)
         for handle in given_up:
             self.purged.discard(handle)
-        for place in range(len(self.parts)):
+        for place in range(len(self.parts) if self.parts else 0):
             part = self.parts[place]
             if part.number == consumer:
                 part.credit.end(part)
@@ -237,6 +238,8 @@ cdef class RegionQueue(Queue):
         sent._broker_out_time = now
         sent._group_first_for_consumer = self.pending.at[message].group_first
         if self.noting and not self.pending.at[message].redeliveries:
+            if self.noted is None:
+                self.noted = []
             self.noted.append(sent)
             self.count_redelivery(message)
             self.rematch(message, BY_REDELIVERY | BY_DISPATCH)
@@ -286,7 +289,7 @@ cdef class RegionQueue(Queue):
 
     def take_noted(self):
         """With ``noting``: messages dispatched for the first time since the last call."""
-        result, self.noted = self.noted, []
+        result, self.noted = self.noted or [], None
         return result
 
     def answer(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None, int64_t now,
@@ -342,7 +345,7 @@ cdef class RegionQueue(Queue):
     def complete_transaction(self, transaction, PrefetchSubscription subscription not None, messages):
         """Commit what ``answer`` returned for this transaction; return what is gone now, as there."""
         cdef list gone = []
-        cdef list there = [self.find(handle) >= 0 for handle, _ in self.transactions.get(transaction, ())]
+        cdef list there = [self.find(handle) >= 0 for handle, _ in (self.transactions or {}).get(transaction, ())]
         there += [True] * (len(messages) - len(there))
         self.commit(transaction)
         for place, message in enumerate(messages):
@@ -382,7 +385,7 @@ cdef class RegionQueue(Queue):
         super()._check()
         for consumer, subscription in self.subscriptions.items():
             assert self.at_slot[self.slot_of(consumer)] is subscription
-        for part in self.parts:
+        for part in self.parts or ():
             assert part.queue is self and part.slot == self.slot_of(part.number)
             assert part.held == self.consumers.at[part.slot].held.count
             assert self.steady() or part.places[UNSETTLED]

@@ -154,7 +154,7 @@ class Router:
             return found
         if destination.is_temporary and not create_temporary:
             raise InvalidDestinationError(f"the destination {destination} does not exist")
-        name = Destination(destination.name, destination.kind)
+        name = Destination(destination.name, destination.kind) if destination.options else destination
         found = self._make(name, self._services.policies.policy_of(name))
         if isinstance(found, QueueDestination) and self._is_mapped(found):
             self._mapped.add(name)
