@@ -193,5 +193,6 @@ def show(answer: Answer, console: Console, language: Language = "en") -> None:
         for name, finding in answer.found:
             if name == file:
                 show_finding(finding, console, language)
-    if not answer.found:
+    understood = answer.texts.keys() - {file for file, _ in answer.refused}
+    if not answer.found and (understood or not answer.refused):
         console.print(say("no traps found").in_language(language))

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from pyengine.activemq import SESSION_TRANSACTED, Broker, ConnectionFactory
 from pyengine.backlog.findings import Said, Severity
@@ -218,7 +219,10 @@ def test_files_are_known_by_their_names_and_by_what_is_in_them(tmp_path: Path, m
     }
     for file, (text, _) in others.items():
         (tmp_path / file).write_text(text)
-    refused = linting.ask([str(tmp_path / file) for file in others]).refused
+    answer = linting.ask([str(tmp_path / file) for file in others])
+    refused, shown = answer.refused, io.StringIO()
+    linting.show(answer, Console(file=shown))
+    assert shown.getvalue() == ""
     assert [words in str(error) for (_, error), (_, words) in zip(refused, others.values(), strict=True)] == [True] * 5
     nothing = tmp_path / "application.yml"
     nothing.write_text("server:\n  port: 8080\n")
