@@ -18,7 +18,9 @@ from pyengine._engine.columns.plan cimport (
     WITHIN,
     Plan, Step, Test, as_property,
 )
-from pyengine._engine.columns.text_sets cimport text_set, texts_in_offsets32, texts_in_offsets64, texts_in_views
+from pyengine._engine.columns.text_sets cimport (
+    text_rows, text_set, texts_in_offsets32, texts_in_offsets64, texts_in_views,
+)
 from pyengine._engine.selector.interpreter cimport node_truth
 from pyengine._engine.selector.like cimport Pattern, bytes_match, pattern_matches
 from pyengine._engine.selector.program cimport Program
@@ -276,18 +278,13 @@ cdef void look_up_texts(
     const uint64_t* valid, uint64_t* words
 ) noexcept nogil:
     cdef const char* values = <const char*> column.values + run.row * width_of(column.storage)
+    cdef text_rows rows = text_rows(prefixes.first, prefixes.lengths, live, valid, run.count)
     if column.storage == TEXT32:
-        texts_in_offsets32(
-            set, <const int32_t*> values, column.data, prefixes.first, prefixes.lengths, live, valid, run.count, words
-        )
+        texts_in_offsets32(set, <const int32_t*> values, column.data, &rows, words)
     elif column.storage == TEXT64:
-        texts_in_offsets64(
-            set, <const int64_t*> values, column.data, prefixes.first, prefixes.lengths, live, valid, run.count, words
-        )
+        texts_in_offsets64(set, <const int64_t*> values, column.data, &rows, words)
     else:
-        texts_in_views(
-            set, <const uint8_t*> values, column.parts, prefixes.first, prefixes.lengths, live, valid, run.count, words
-        )
+        texts_in_views(set, <const uint8_t*> values, column.parts, &rows, words)
 
 
 cdef void run_like(Run* run, Plan plan, const Step* step, const Test* test) noexcept nogil:

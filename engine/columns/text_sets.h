@@ -26,6 +26,15 @@ typedef struct {
     uint64_t longest; /* of the constants */
 } text_set;
 
+/* Rows of a chunk of texts. */
+typedef struct {
+    const uint64_t *prefixes; /* the first 8 bytes of each */
+    const uint64_t *lengths;
+    const uint64_t *live;    /* bits: the rows to look up */
+    const uint64_t *present; /* bits: the rows with a value, or NULL */
+    int64_t count;
+} text_rows;
+
 KERNEL_INLINE uint64_t text_hash(uint64_t first, uint64_t last, uint64_t length) {
     return ((first ^ (last << 31 | last >> 33)) + length * UINT64_C(0xC2B2AE3D27D4EB4F)) * UINT64_C(0x9E3779B97F4A7C15);
 }
@@ -58,7 +67,12 @@ KERNEL_INLINE const uint8_t *text_end(const uint64_t *first, const uint8_t *text
     return (const uint8_t *)(((uintptr_t)(text + length) - 8) & longer | (uintptr_t)first & ~longer);
 }
 
-/* present: rows that have a value, or NULL; live: rows that are asked. */
+#define TEXT_ROWS(rows)                                                                                                   \
+    const uint64_t *const prefixes = rows->prefixes, *const lengths = rows->lengths;                                      \
+    const uint64_t *const live = rows->live, *const present = rows->present;                                              \
+    const int64_t n = rows->count;                                                                                        \
+    int64_t w
+
 #define TEXT_SET_LOOP(PLACE, LAST)                                                                                             \
     for (w = 0; w < (n + 63) >> 6; w++) {                                                                                 \
         const int64_t base = w << 6, stop = n - base < 64 ? n - base : 64;                                                \
@@ -88,16 +102,14 @@ KERNEL_INLINE const uint8_t *text_end(const uint64_t *first, const uint8_t *text
     }
 
 static inline void texts_in_offsets32(const text_set *set, const int32_t *offsets, const uint8_t *data,
-                                      const uint64_t *prefixes, const uint64_t *lengths, const uint64_t *live,
-                                      const uint64_t *present, int64_t n, uint64_t *words) {
-    int64_t w;
+                                      const text_rows *rows, uint64_t *words) {
+    TEXT_ROWS(rows);
     TEXT_SET_LOOP((data + offsets[i]), kernel_load64(text_end(&first, data + offsets[i], length)))
 }
 
 static inline void texts_in_offsets64(const text_set *set, const int64_t *offsets, const uint8_t *data,
-                                      const uint64_t *prefixes, const uint64_t *lengths, const uint64_t *live,
-                                      const uint64_t *present, int64_t n, uint64_t *words) {
-    int64_t w;
+                                      const text_rows *rows, uint64_t *words) {
+    TEXT_ROWS(rows);
     TEXT_SET_LOOP((data + offsets[i]), kernel_load64(text_end(&first, data + offsets[i], length)))
 }
 
@@ -108,9 +120,8 @@ KERNEL_INLINE const uint8_t *text_of_view(const uint8_t *view, const uint8_t *co
 }
 
 static inline void texts_in_views(const text_set *set, const uint8_t *views, const uint8_t *const *parts,
-                                  const uint64_t *prefixes, const uint64_t *lengths, const uint64_t *live,
-                                  const uint64_t *present, int64_t n, uint64_t *words) {
-    int64_t w;
+                                  const text_rows *rows, uint64_t *words) {
+    TEXT_ROWS(rows);
     TEXT_SET_LOOP(text_of_view(views + 16 * i, parts),
                   length <= 8 || !(mask >> k & 1) ? first
                                                   : kernel_load64(text_of_view(views + 16 * i, parts) + length - 8))

@@ -27,14 +27,18 @@ cdef extern from "columns/text_sets.h" nogil:
         int whole
         uint64_t longest
 
+    ctypedef struct text_rows:
+        const uint64_t* prefixes
+        const uint64_t* lengths
+        const uint64_t* live
+        const uint64_t* present
+        int64_t count
+
     uint64_t text_hash(uint64_t first, uint64_t last, uint64_t length)
     uint64_t text_whole_hash(const uint8_t* text, uint64_t length)
-    void texts_in_offsets32(const text_set*, const int32_t*, const uint8_t*, const uint64_t*, const uint64_t*,
-                            const uint64_t*, const uint64_t*, int64_t, uint64_t*)
-    void texts_in_offsets64(const text_set*, const int64_t*, const uint8_t*, const uint64_t*, const uint64_t*,
-                            const uint64_t*, const uint64_t*, int64_t, uint64_t*)
-    void texts_in_views(const text_set*, const uint8_t*, const uint8_t**, const uint64_t*, const uint64_t*,
-                        const uint64_t*, const uint64_t*, int64_t, uint64_t*)
+    void texts_in_offsets32(const text_set*, const int32_t*, const uint8_t*, const text_rows*, uint64_t*)
+    void texts_in_offsets64(const text_set*, const int64_t*, const uint8_t*, const text_rows*, uint64_t*)
+    void texts_in_views(const text_set*, const uint8_t*, const uint8_t**, const text_rows*, uint64_t*)
 
 
 cdef text_set* make_set(const Value* texts, int count) except NULL       # UTF-8 texts that outlive it
