@@ -150,8 +150,8 @@ RANGE_INTEGER(int64, int64_t)
 RANGE_REAL(float, float)
 RANGE_REAL(double, double)
 #endif
-RANGE_KEYED(float_key, float, int32_t, kernel_key32)
-RANGE_KEYED(double_key, double, int64_t, kernel_key64)
+RANGE_KEYED(float_key, float, int32_t, float_to_sortable_int)
+RANGE_KEYED(double_key, double, int64_t, double_to_sortable_long)
 
 #define KERNEL_SAME(x) (x)
 PAIR(int8, int8_t, KERNEL_SAME)
@@ -162,8 +162,8 @@ PAIR(uint8, uint8_t, KERNEL_SAME)
 PAIR(uint16, uint16_t, KERNEL_SAME)
 PAIR(uint32, uint32_t, KERNEL_SAME)
 PAIR(uint64, uint64_t, KERNEL_SAME)
-PAIR(float, float, kernel_key32)
-PAIR(double, double, kernel_key64)
+PAIR(float, float, float_to_sortable_int)
+PAIR(double, double, double_to_sortable_long)
 
 #ifdef KERNEL_WORDS
 CODES_WORDS(int8, int8_t)

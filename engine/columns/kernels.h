@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "java/sortable.h"
+
 #if defined(_MSC_VER)
 #define KERNEL_INLINE static __forceinline
 #else
@@ -54,35 +56,6 @@ typedef struct {
     void (*compute[3])(int, const void *, const void *, int64_t, void *);
     kernel_ranks_loop ranks;
 } kernel_table;
-
-/* Double.compareTo as integer order: -Infinity < .. < -0.0 < 0.0 < .. < Infinity < NaN, all NaN alike. */
-KERNEL_INLINE int64_t kernel_key64(double value) {
-    int64_t bits;
-    memcpy(&bits, &value, 8);
-    bits ^= (int64_t)((uint64_t)(bits >> 63) >> 1);
-    return value != value ? INT64_C(0x7ff0000000000001) : bits;
-}
-
-KERNEL_INLINE int32_t kernel_key32(float value) {
-    int32_t bits;
-    memcpy(&bits, &value, 4);
-    bits ^= (int32_t)((uint32_t)(bits >> 31) >> 1);
-    return value != value ? INT32_C(0x7f800001) : bits;
-}
-
-KERNEL_INLINE double kernel_double_of_key(int64_t key) {
-    double value;
-    key ^= (int64_t)((uint64_t)(key >> 63) >> 1);
-    memcpy(&value, &key, 8);
-    return value;
-}
-
-KERNEL_INLINE float kernel_float_of_key(int32_t key) {
-    float value;
-    key ^= (int32_t)((uint32_t)(key >> 31) >> 1);
-    memcpy(&value, &key, 4);
-    return value;
-}
 
 KERNEL_INLINE float kernel_float_of_half(uint16_t half) {
     const uint32_t sign = (uint32_t)(half & 0x8000) << 16;

@@ -45,10 +45,6 @@ cdef extern from "columns/kernels.h" nogil:
         void (**compute)(int, const void*, const void*, int64_t, void*) noexcept nogil
         void (*ranks)(const int64_t* const*, int64_t, const void*, int64_t, int64_t, int32_t*) noexcept nogil
 
-    int64_t kernel_key64(double value) noexcept
-    int32_t kernel_key32(float value) noexcept
-    double kernel_double_of_key(int64_t key) noexcept
-    float kernel_float_of_key(int32_t key) noexcept
     float kernel_float_of_half(uint16_t half) noexcept
     uint64_t kernel_load64(const uint8_t* p) noexcept
     uint64_t kernel_low_bytes(uint64_t length) noexcept

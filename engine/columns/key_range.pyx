@@ -1,5 +1,6 @@
 """See key_range.pxd."""
 
+from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int32_t, int64_t, uint8_t, INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT8_MAX, UINT16_MAX, UINT32_MAX
 from libc.string cimport memset
@@ -9,8 +10,9 @@ from pyengine._engine.columns.arrow cimport (
     UINT16_VALUES, UINT32_VALUES,
 )
 from pyengine._engine.java.comparison cimport compare
-from pyengine._engine.columns.kernels cimport (
-    kernel_double_of_key, kernel_float_of_key, kernel_key32, kernel_key64, kernel_range,
+from pyengine._engine.columns.kernels cimport kernel_range
+from pyengine._engine.java.sortable cimport (
+    double_to_sortable_long, float_to_sortable_int, sortable_int_to_float, sortable_long_to_double,
 )
 from pyengine._engine.java.value cimport (
     FALSE, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS_OR_EQUAL, TRUE, Scratch, Value, free_scratch,
@@ -23,9 +25,9 @@ cdef Value typed_value(int storage, int java_type, int64_t key) noexcept:
     memset(&value, 0, sizeof(Value))
     value.type = <uint8_t> java_type
     if storage == FLOAT_VALUES or storage == HALF_VALUES:
-        value.payload.real = kernel_float_of_key(<int32_t> key)
+        value.payload.real = sortable_int_to_float(<int32_t> key)
     elif storage == DOUBLE_VALUES:
-        value.payload.real = kernel_double_of_key(key)
+        value.payload.real = sortable_long_to_double(key)
     else:
         value.payload.integer = key
     return value
@@ -41,9 +43,9 @@ cdef int64_t lowest_key(int storage) noexcept:
     if storage == INT64_VALUES:
         return INT64_MIN
     if storage == FLOAT_VALUES or storage == HALF_VALUES:
-        return kernel_key32(-1e300 * 1e300)
+        return float_to_sortable_int(-INFINITY)
     if storage == DOUBLE_VALUES:
-        return kernel_key64(-1e300 * 1e300)
+        return double_to_sortable_long(-INFINITY)
     return 0
 
 
@@ -62,9 +64,9 @@ cdef int64_t highest_key(int storage) noexcept:
     if storage == UINT32_VALUES:
         return UINT32_MAX
     if storage == FLOAT_VALUES or storage == HALF_VALUES:
-        return kernel_key32(1e300 * 1e300) + 1
+        return float_to_sortable_int(NAN)
     if storage == DOUBLE_VALUES:
-        return kernel_key64(1e300 * 1e300) + 1
+        return double_to_sortable_long(NAN)
     return INT64_MAX
 
 

@@ -20,6 +20,7 @@ from pyengine._engine.columns.plan cimport as_property
 from pyengine._engine.selector.interpreter cimport general_truth
 from pyengine._engine.selector.program cimport ACCEPT, GENERAL, Leaf, Program, leaf_truth
 from pyengine._engine.selector.row cimport found_value, read_slot
+from pyengine._engine.java.sortable cimport double_to_sortable_long
 from pyengine._engine.java.value cimport (
     BYTE,
     DOUBLE,
@@ -39,7 +40,6 @@ from pyengine._engine.java.value cimport (
     free_scratch,
     is_ascii,
     is_exact_text,
-    order_key,
     pyengine_same_bytes,
     quick_value,
     take_scratch,
@@ -160,7 +160,7 @@ cdef int transcode(const Value* text, Reading* reading, Scratch* scratch) noexce
 cdef inline void read_integer_as_point(int64_t integer, Reading* reading) noexcept nogil:
     # Which are exact nobody can foresee, so that no branch is taken on it.
     reading.kind = NUMERAL if (-EXACT_REAL <= integer) & (integer <= EXACT_REAL) else ODD
-    reading.key = order_key(<double> integer)
+    reading.key = double_to_sortable_long(<double> integer)
 
 
 cdef inline int read_value_as_point(const Value* value, Reading* reading, Scratch* scratch) noexcept nogil:
@@ -182,7 +182,7 @@ cdef inline int read_value_as_point(const Value* value, Reading* reading, Scratc
         read_integer_as_point(value.payload.integer, reading)
     elif value.type == DOUBLE:
         reading.kind = NUMERAL
-        reading.key = order_key(value.payload.real)
+        reading.key = double_to_sortable_long(value.payload.real)
     else:
         reading.kind = NOTHING if value.type == NULL_VALUE else ODD
     return 0
@@ -211,7 +211,7 @@ cdef void number_points(const Column* column, int64_t first, uint64_t rows, Read
         for index in range(count):
             row = those[index]
             at[row].kind = NUMERAL
-            at[row].key = order_key(reals[row])
+            at[row].key = double_to_sortable_long(reals[row])
     else:
         for index in range(count):
             row = those[index]

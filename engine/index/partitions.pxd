@@ -1,13 +1,13 @@
 """partitions: the number line and the order of texts, cut where the intervals of many leaves end.
 
-A key is value.order_key of a double, or the first eight bytes of a text (segment.text_key).
+A key is the sortable long of a double, or the first eight bytes of a text (segment.text_key).
 """
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
 
 from pyengine._engine.selector.program cimport Leaf
 from pyengine._engine.index.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE
-from pyengine._engine.java.value cimport order_key
+from pyengine._engine.java.sortable cimport double_to_sortable_long
 
 
 cdef extern from *:
@@ -25,7 +25,9 @@ cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogi
 
 cdef inline int64_t key_of(int64_t integer) noexcept nogil:
     """The key of an integer; beyond all keys where no double is the integer for sure."""
-    return INT64_MIN if integer < -EXACT else INT64_MAX if integer > EXACT else order_key(<double> integer)
+    if integer < -EXACT:
+        return INT64_MIN
+    return INT64_MAX if integer > EXACT else double_to_sortable_long(<double> integer)
 
 
 cdef inline int covered(int64_t least, int64_t most, int64_t low, int64_t high) noexcept nogil:

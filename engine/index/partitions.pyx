@@ -2,14 +2,13 @@
 """See partitions.pxd."""
 
 from libc.math cimport ceil
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memchr, memcpy
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t
+from libc.string cimport memchr
 
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 from pyengine._engine.selector.program cimport Leaf
 from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key
-from pyengine._engine.index.segment cimport MOST_BOUNDS, text_key
-from pyengine._engine.java.value cimport order_key
+from pyengine._engine.java.sortable cimport double_to_sortable_long, sortable_long_to_double
 
 import numpy
 
@@ -27,12 +26,10 @@ cdef bint beginning(const Leaf* leaf, int64_t* low, int64_t* high) noexcept nogi
 
 cdef bint holds_no_integer(const Leaf* leaf) noexcept nogil:
     """Whether the doubles of an interval, of which there are some, have no integer up to EXACT between them."""
-    cdef uint64_t bits = <uint64_t> leaf.real_low ^ (<uint64_t> (leaf.real_low >> 63) >> 1)
-    cdef double least
-    memcpy(&least, &bits, sizeof(double))
+    cdef double least = sortable_long_to_double(leaf.real_low)
     if leaf.real_low > leaf.real_high or not -<double> EXACT <= least:
         return False
-    return least > EXACT or order_key(<double> <int64_t> ceil(least)) > leaf.real_high
+    return least > EXACT or double_to_sortable_long(<double> <int64_t> ceil(least)) > leaf.real_high
 
 
 cdef bint one_interval(const Leaf* leaf) noexcept nogil:
@@ -40,9 +37,10 @@ cdef bint one_interval(const Leaf* leaf) noexcept nogil:
     if low > high:
         return holds_no_integer(leaf)
     return (
-        leaf.real_low <= order_key(<double> low) and order_key(<double> high) <= leaf.real_high
-        and (low == -EXACT or order_key(<double> (low - 1)) < leaf.real_low)
-        and (high == EXACT or leaf.real_high < order_key(<double> (high + 1))))
+        leaf.real_low <= double_to_sortable_long(<double> low)
+        and double_to_sortable_long(<double> high) <= leaf.real_high
+        and (low == -EXACT or double_to_sortable_long(<double> (low - 1)) < leaf.real_low)
+        and (high == EXACT or leaf.real_high < double_to_sortable_long(<double> (high + 1))))
 
 
 cdef int64_t* bounds_of(list ends, int* count) except NULL:

@@ -57,6 +57,7 @@ from pyengine._engine.index.partitions cimport (
     key_of,
     one_interval,
 )
+from pyengine._engine.java.sortable cimport double_to_sortable_long
 from pyengine._engine.java.value cimport (
     DOUBLE,
     FALSE,
@@ -70,7 +71,6 @@ from pyengine._engine.java.value cimport (
     Scratch,
     Value,
     free_scratch,
-    order_key,
 )
 
 import numpy
@@ -261,7 +261,7 @@ cdef class Builder:
                 if not self.add_point(need, &leaf.texts[index]):
                     return False
         elif leaf.kind == NUMBER and leaf.low == leaf.high and -EXACT <= leaf.low <= EXACT:
-            if leaf.real_low == leaf.real_high == order_key(<double> leaf.low):
+            if leaf.real_low == leaf.real_high == double_to_sortable_long(<double> leaf.low):
                 number.type = LONG
                 number.payload.integer = leaf.low
                 self.add_point(need, &number)

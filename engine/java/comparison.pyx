@@ -10,10 +10,11 @@ from pyengine._engine.java.numbers cimport (
     LONGEST_NUMBER, WIDEST_WHOLE, parse_double, parse_float, whole_digits, write_long,
 )
 from pyengine._engine.java.strings cimport is_true_text, order_text, parse_number, same_text
+from pyengine._engine.java.sortable cimport double_to_sortable_long
 from pyengine._engine.java.value cimport (
     BIG_DECIMAL, BOOLEAN, BOOLEAN_AGAINST_TEXT, BYTE, CHAR, CONVERT_OR_RAISE, DECIMAL, DOUBLE, DOUBLE_AGAINST_FLOAT,
     EXACT_TYPES, FALSE, FLOAT, INT, IS_EQUAL, IS_GREATER, IS_LESS, IS_LESS_OR_EQUAL, LONG, NOT_A_NUMBER_TEXT,
-    NULL_VALUE, OBJECT, ORDERED_OBJECT, STRING, TRUE, UNKNOWN, Scratch, Value, fail, is_big, order_key, read_value,
+    NULL_VALUE, OBJECT, ORDERED_OBJECT, STRING, TRUE, UNKNOWN, Scratch, Value, fail, is_big, read_value,
 )
 
 from pyengine.errors import InvalidMessageError
@@ -64,7 +65,7 @@ cdef int order_integers(int64_t left, int64_t right) noexcept nogil:
 
 
 cdef int order_reals(double left, double right) noexcept nogil:
-    return order_integers(order_key(left), order_key(right))
+    return order_integers(double_to_sortable_long(left), double_to_sortable_long(right))
 
 
 cdef int order_big(const Value* left, const Value* right) noexcept nogil:

@@ -10,7 +10,6 @@ CPython string may be passed as it is. UTF8 may hold lone surrogates as three by
 
 from cpython.object cimport PyObject
 from libc.stdint cimport INT32_MAX, INT32_MIN, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcpy
 
 
 cdef enum JavaType:
@@ -221,15 +220,6 @@ cdef inline bint quick_calculate(int calculation, const Value* left, const Value
     result.type = LONG if left.type == LONG or right.type == LONG else INT
     result.payload.integer = <int64_t>p if result.type == LONG else <int64_t><int32_t><uint32_t>p
     return True
-
-
-cdef inline int64_t order_key(double value) noexcept nogil:
-    """An integer in the order of Double.compareTo: -0.0 below 0.0, all NaN equal and above everything."""
-    cdef int64_t bits
-    if value != value:
-        return <int64_t>0x7FF8000000000000
-    memcpy(&bits, &value, 8)
-    return bits ^ (<int64_t>(<uint64_t>(bits >> 63) >> 1))
 
 
 cdef inline int fail(int problem, Scratch* scratch) noexcept nogil:

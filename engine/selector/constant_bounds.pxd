@@ -1,7 +1,7 @@
 """constant_bounds: the numbers that satisfy a comparison with a constant, as an interval of keys, found by calling
 comparison.compare.
 
-A key is a long itself, or (``real``) value.order_key of a double.
+A key is a long itself, or (``real``) the sortable long of a double.
 """
 
 from libc.stdint cimport int64_t

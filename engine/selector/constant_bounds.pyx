@@ -2,31 +2,22 @@
 """See constant_bounds.pxd."""
 
 from libc.math cimport INFINITY, NAN
-from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t
 
 from pyengine._engine.java.comparison cimport compare
+from pyengine._engine.java.sortable cimport double_to_sortable_long, sortable_long_to_double
 from pyengine._engine.java.value cimport (
     DOUBLE, EXACT_TYPES, IS_EQUAL, IS_GREATER_OR_EQUAL, IS_LESS, IS_LESS_OR_EQUAL, LONG, TRUE, Scratch, Value,
-    order_key,
 )
 
 
-cdef double real_of_key(int64_t key) noexcept nogil:
-    """The inverse of order_key; a key beyond the infinities is NaN."""
-    cdef double value
-    cdef int64_t bits = key ^ (<int64_t>(<uint64_t>(key >> 63) >> 1))
-    memcpy(&value, &bits, 8)
-    return value
-
-
 cdef bint accepts(int relation, const Value* constant, bint real, int64_t key) noexcept nogil:
-    """Long (or, if real, the Double of that order_key) ``relation`` constant."""
+    """Long (or, if real, the Double of that sortable long) ``relation`` constant."""
     cdef Value value
     cdef Scratch scratch
     value.type = DOUBLE if real else LONG
     if real:
-        value.payload.real = real_of_key(key)
+        value.payload.real = sortable_long_to_double(key)
     else:
         value.payload.integer = key
     return compare(relation, &value, constant, EXACT_TYPES, &scratch) == TRUE
@@ -44,7 +35,7 @@ cdef int64_t edge_of(int relation, const Value* constant, bint real, int64_t ins
     if constant.type == DOUBLE:
         near = constant.payload.real
     if real:
-        guess = order_key(near)
+        guess = double_to_sortable_long(near)
     elif constant.type != DOUBLE:
         guess = constant.payload.integer
     elif -1e15 < near < 1e15:
@@ -67,8 +58,8 @@ cdef int64_t edge_of(int relation, const Value* constant, bint real, int64_t ins
 
 
 cdef void narrow_keys(int64_t* low, int64_t* high, int relation, const Value* constant, bint real) noexcept nogil:
-    cdef int64_t least = order_key(-INFINITY) if real else INT64_MIN
-    cdef int64_t most = order_key(NAN) if real else INT64_MAX
+    cdef int64_t least = double_to_sortable_long(-INFINITY) if real else INT64_MIN
+    cdef int64_t most = double_to_sortable_long(NAN) if real else INT64_MAX
     cdef bint downward = relation == IS_LESS or relation == IS_LESS_OR_EQUAL
     if relation == IS_EQUAL:
         narrow_keys(low, high, IS_LESS_OR_EQUAL, constant, real)

@@ -17,6 +17,7 @@ from pyengine._engine.java.arithmetic cimport calculate, negate
 from pyengine._engine.java.comparison cimport compare
 from pyengine._engine.selector.like cimport Pattern, pattern_matches
 from pyengine._engine.java.strings cimport Needle, order_text, same_text
+from pyengine._engine.java.sortable cimport double_to_sortable_long
 from pyengine._engine.java.value cimport (
     BOOLEAN,
     BYTE,
@@ -30,7 +31,6 @@ from pyengine._engine.java.value cimport (
     UNKNOWN,
     Scratch,
     Value,
-    order_key,
     pyengine_same_bytes,
     quick_calculate,
 )
@@ -135,7 +135,7 @@ cdef struct Leaf:
     Access access
     int64_t low              # NUMBER; empty if low > high
     int64_t high
-    int64_t real_low         # NUMBER; see order_key
+    int64_t real_low         # NUMBER; see double_to_sortable_long
     int64_t real_high
     Value constant           # a string as LATIN1 if possible
     Value second
@@ -238,7 +238,7 @@ cdef inline bint takes_integer(const Leaf* leaf, int64_t integer) noexcept nogil
 
 
 cdef inline bint takes_real(const Leaf* leaf, double real) noexcept nogil:
-    cdef int64_t key = order_key(real)
+    cdef int64_t key = double_to_sortable_long(real)
     return leaf.real_low <= key and key <= leaf.real_high
 
 

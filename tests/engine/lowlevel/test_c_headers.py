@@ -1,4 +1,4 @@
-"""bits.h, kernel_loops.h, bit_blocks.h and bitsets.h, whatever the compiler is told to make of them."""
+"""sortable.h, bits.h, kernel_loops.h, bit_blocks.h and bitsets.h, whatever the compiler is told to make of them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ SOURCE = """
 #include "columns/kernel_loops.h"
 #include "index/bit_blocks.h"
 #include "index/bitsets.h"
+#include "java/sortable.h"
 int rank_of(int copy, const int64_t *bounds, int64_t key) {
     const char *name;
     const kernel_table *kernels = kernel_copy(copy, &name);
@@ -49,6 +50,26 @@ void meet(uint64_t *words, int size, const uint64_t *rows, int64_t step, const i
 }
 int behind(void) { return PYENGINE_BEHIND; }
 void turn(uint64_t *words) { turn_bits(words); }
+int64_t long_of(int64_t bits) {
+    double value;
+    memcpy(&value, &bits, 8);
+    return double_to_sortable_long(value);
+}
+int64_t bits_of_double(int64_t sortable) {
+    const double value = sortable_long_to_double(sortable);
+    memcpy(&sortable, &value, 8);
+    return sortable;
+}
+int32_t int_of(int32_t bits) {
+    float value;
+    memcpy(&value, &bits, 4);
+    return float_to_sortable_int(value);
+}
+int32_t bits_of_float(int32_t sortable) {
+    const float value = sortable_int_to_float(sortable);
+    memcpy(&sortable, &value, 4);
+    return sortable;
+}
 """
 
 
@@ -74,6 +95,36 @@ def test_a_rank_is_how_many_bounds_are_not_above_a_key(library: ctypes.CDLL) -> 
             assert library.rank_of(copies, table, ctypes.c_int64(key)) == bisect_right(bounds, key)
         copies += 1
     assert copies
+
+
+@pytest.mark.parametrize(
+    ("forward", "back", "integer", "exponent", "fraction"),
+    [("long_of", "bits_of_double", ctypes.c_int64, 11, 52), ("int_of", "bits_of_float", ctypes.c_int32, 8, 23)],
+)
+def test_sortable_integers_are_in_the_order_of_compare_to(
+    library: ctypes.CDLL, forward: str, back: str, integer: type[ctypes.c_int64], exponent: int, fraction: int
+) -> None:
+    to, of = getattr(library, forward), getattr(library, back)
+    to.argtypes = of.argtypes = [integer]
+    to.restype = of.restype = integer
+    sign, infinity, bias = 1 << exponent + fraction, (1 << exponent) - 1 << fraction, (1 << exponent - 1) - 1
+    draw = Random(9)
+    # Of positive values the bits are in order: zero, subnormal and normal ones at their borders, 1.0, Infinity.
+    borders = (0, 1 << fraction, bias << fraction, infinity)
+    positive = sorted(
+        {bits + step for bits in borders for step in (-1, 0, 1) if 0 <= bits + step <= infinity}
+        | {draw.randrange(infinity) for _ in range(500)}
+    )
+    ordered = [*(integer(sign | bits).value for bits in reversed(positive)), *positive]
+    sortable = [to(bits) for bits in ordered]
+    assert sortable == sorted(set(sortable))
+    assert [of(each) for each in sortable] == ordered
+    nans = {
+        to(integer(side | infinity | low).value) for side in (0, sign) for low in (1, sign // 2 >> exponent, sign - 1)
+    }
+    assert nans == {to(infinity) + 1}
+    assert of(*nans) & infinity == infinity
+    assert of(*nans) & ~infinity & sign - 1
 
 
 @pytest.mark.parametrize("plain", [0, 1])
