@@ -5,20 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
-import numpy
-
-from pyengine._engine.java.value import Char
+from pyengine._engine.java.scalars import SCALARS
 from pyengine._engine.message.body import MapBody, ObjectBody, StreamBody
 from pyengine._engine.message.message import Message
 
 Row: TypeAlias = tuple[str, str | bytes | None]
 
-_SETTERS = {
-    "byte": Message.set_byte_property,
-    "short": Message.set_short_property,
-    "long": Message.set_long_property,
-    "float": Message.set_float_property,
-}
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -51,7 +43,7 @@ def encode_message(message: Message) -> Row:
         value: Any
         for name, value in properties.items():
             kind = kinds[name]
-            typed[name] = [kind, float(value) if kind == "float" else int(value) if kind in _SETTERS else value]
+            typed[name] = [kind, _json_value(kind, value)]
         headers["properties"] = typed
     return _encode(headers), body
 
@@ -71,26 +63,23 @@ def decode_message(headers: str, body: str | bytes | None) -> Message:
         attributes["body"] = body
     message = Message(None, **attributes)
     for name, (kind, value) in properties.items():
-        setter = _SETTERS.get(kind)
-        if setter is not None:
-            setter(message, name, value)
-        elif kind == "object":
+        if kind == "object":
             message.set_object_property(name, value)
-        elif kind == "char":
-            from pyengine import Char
-
-            message.set_property(name, Char(value))
         else:
-            message.set_property(name, value)
+            message.set_property(name, SCALARS[kind](value) if kind in SCALARS else value)
     return message
 
 
 # The kinds of values of a map or stream that JSON alone does not tell apart.
-_KINDS: dict[type, str] = {
-    numpy.int8: "byte", numpy.int16: "short", numpy.int64: "long", numpy.float32: "float", Char: "char",
-    bytes: "bytes", list: "list", dict: "map",
-}  # fmt: skip
-_TYPES = {kind: of for of, kind in _KINDS.items()}
+_APART = ("byte", "short", "long", "float", "char")
+_KINDS: dict[Any, str] = {SCALARS[kind]: kind for kind in _APART} | {bytes: "bytes", list: "list", dict: "map"}
+
+
+def _json_value(kind: str, value: Any) -> Any:
+    """What JSON says of a value of a Java type."""
+    if kind not in _APART:
+        return value
+    return str(value) if kind == "char" else float(value) if kind == "float" else int(value)
 
 
 def _typed(value: Any) -> Any:
@@ -103,7 +92,7 @@ def _typed(value: Any) -> Any:
         return [kind, [_typed(each) for each in value]]
     if kind == "map":
         return [kind, {name: _typed(each) for name, each in value.items()}]
-    return [kind, str(value) if kind == "char" else float(value) if kind == "float" else int(value)]
+    return [kind, _json_value(kind, value)]
 
 
 def _untyped(value: Any) -> Any:
@@ -116,4 +105,4 @@ def _untyped(value: Any) -> Any:
         return [_untyped(each) for each in value]
     if kind == "map":
         return {name: _untyped(each) for name, each in value.items()}
-    return _TYPES[kind](value)
+    return SCALARS[kind](value)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-import numpy
-
 from pyengine._engine.java import modified_utf8
-from pyengine._engine.java.value import Char
+from pyengine._engine.java.scalars import SCALARS
 from pyengine._engine.message.body import MapBody, ObjectBody, StreamBody
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.data_structure import DataStructure
@@ -48,9 +45,6 @@ _BODIES = {
     StreamBody: TYPES["ActiveMQStreamMessage"],
     ObjectBody: TYPES["ActiveMQObjectMessage"],
 }
-_SCALARS: dict[str, Callable[[Any], Any]] = {
-    "byte": numpy.int8, "short": numpy.int16, "long": numpy.int64, "float": numpy.float32, "char": Char,
-}  # fmt: skip
 
 
 # Ids and destinations
@@ -311,8 +305,8 @@ def message_of(command: DataStructure) -> Message:
 
 
 def _set_property(message: Message, name: str, kind: str, value: Any) -> None:
-    if kind in _SCALARS:
-        message.set_property(name, _SCALARS[kind](value))
+    if kind in SCALARS:
+        message.set_property(name, SCALARS[kind](value))
     elif kind in ("map", "list"):
         message.set_object_property(name, _plain(kind, value))
     elif kind == "bytes":
@@ -326,7 +320,7 @@ def _plain(kind: str, value: Any) -> Any:
         return None if value is None else {name: _plain(each, inner) for name, each, inner in value}
     if kind == "list":
         return [_plain(each, inner) for each, inner in value]
-    return _SCALARS[kind](value) if kind in _SCALARS else value
+    return SCALARS[kind](value) if kind in SCALARS else value
 
 
 def _inflated(data: bytes) -> bytes:

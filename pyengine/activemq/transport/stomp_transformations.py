@@ -21,6 +21,7 @@ import numpy
 from pyengine import Char
 from pyengine._engine.activemq.commands.destination import Destination
 from pyengine._engine.java.hashing import map_order, set_order
+from pyengine._engine.java.scalars import SCALARS
 from pyengine._engine.java.value import java_text
 from pyengine._engine.message.body import MapBody, ObjectBody, StreamBody
 from pyengine._engine.message.message import Message
@@ -268,9 +269,7 @@ _REFUSED = {
 }  # fmt: skip
 _MAPS = ("map", "linked-hash-map", "java.util.HashMap", "java.util.LinkedHashMap")
 _LISTS = ("list", "linked-list", "java.util.ArrayList", "java.util.LinkedList")
-_WHOLE: dict[str, tuple[int, Any]] = {
-    "byte": (8, numpy.int8), "short": (16, numpy.int16), "int": (32, int), "long": (64, numpy.int64),
-}  # fmt: skip
+_BITS = {"byte": 8, "short": 16, "int": 32, "long": 64}
 
 
 _CLASSES = {f"java.lang.{kind.title()}": kind for kind in ("byte", "short", "long", "float", "double", "boolean")}
@@ -290,8 +289,8 @@ def _value(element: Element) -> Any:
         return Char(text or "\0")
     if tag == "boolean":
         return text.strip().lower() in ("true", "yes", "on")
-    if tag in _WHOLE:
-        bits, kind = _WHOLE[tag]
+    if tag in _BITS:
+        bits = _BITS[tag]
         if not re.fullmatch(r"[+-]?(0x|#)?[0-9a-fA-F]{1,20}", text.strip()):
             raise TransformationError(f'For input string: "{text}"')
         try:
@@ -300,7 +299,7 @@ def _value(element: Element) -> Any:
                 raise ValueError(text)
         except ValueError as error:
             raise TransformationError(f'For input string: "{text}"') from error
-        return kind(number)
+        return SCALARS[tag](number)
     if tag in ("float", "double"):
         body = MapBody({"x": text})
         try:
@@ -366,10 +365,6 @@ def _header(kind: str) -> bytes:
 
 
 _HEADERS = {_header(kind): kind for kind in _BOXED}
-_KINDS: dict[str, Any] = {
-    "byte": numpy.int8, "short": numpy.int16, "int": int, "long": numpy.int64, "float": numpy.float32,
-    "double": float, "boolean": bool, "char": lambda unit: Char(chr(unit)),
-}  # fmt: skip
 _RESET = b"y"  # what ActiveMQ's ObjectMessage ends with
 
 
@@ -387,7 +382,8 @@ def _object(data: bytes) -> Any:
         for header, kind in _HEADERS.items():
             form = _BOXED[kind][3]
             if data.startswith(header) and len(data) - len(header) - struct.calcsize(form) in (0, 1):
-                return _KINDS[kind](struct.unpack_from(form, data, len(header))[0])
+                number = struct.unpack_from(form, data, len(header))[0]
+                return SCALARS[kind](chr(number) if kind == "char" else number)
     raise UntrustedObjectError("an object of a class that is not trusted")
 
 
