@@ -63,6 +63,34 @@ else:
 if os.environ.get("PYENGINE_DEBUG"):
     flags, links = ["-O1", "-g", "-ffp-contract=off"], []
 
+# Rooms that read configuration, parse, take snapshots or run once for a connection, a file or a batch: less than 1 % of
+# the processor's time in every row of the benchmarks. The C compiler takes half as long for them (docs/internals.md).
+SELDOM = """
+activemq.client redelivery_policy session_commands
+activemq.queue hold_reasons inspection snapshot
+activemq.region dead_letter_rules virtual_destinations
+activemq.topic abort_strategies durable_subscription eviction_strategies message_audit recovery_policies
+columns arrow key_range plan planner test_planner
+index access_predicates growing leaf_truths partitions pattern_automaton requirements
+java regex regex_translation
+message body
+rocketmq.broker consumer_offsets long_polling queue_locks
+rocketmq.client consume_concurrently consume_orderly consume_rates offset_table pull_gate rebalance
+selector ast constant_bounds functions literal pitfalls
+serialization codec renumbering
+"""
+seldom = {SHARED} | {
+    f"pyengine._engine.{wing}.{room}" for wing, *rooms in map(str.split, SELDOM.strip().splitlines()) for room in rooms
+}
+if gone := seldom - {*ROOMS, SHARED}:
+    raise SystemExit(f"setup.py: SELDOM names what is not a room: {', '.join(sorted(gone))}")
+
+
+def flags_of(room: str) -> list[str]:
+    """-O1 for rooms that are seldom run; the last level counts."""
+    return [*flags, "-O1"] if room in seldom and sys.platform != "win32" else flags
+
+
 # What Cython 3.3 makes of a list comprehension gives an item away twice where the list cannot grow for lack of memory.
 FAULTY = "int result = PyList_Append(list, x);\n    Py_DECREF(x);\n"
 MENDED = "int result = PyList_Append(list, x);\n    if (likely(result == 0)) Py_DECREF(x);\n"
@@ -108,7 +136,9 @@ if os.environ.get("PYENGINE_UNCOMPILED"):  # an editable install whose core `bui
 else:
     # The file of SHARED is made by cythonize.
     extensions = [
-        Extension(name, [str(room)], include_dirs=[str(ENGINE)], extra_compile_args=flags, extra_link_args=links)
+        Extension(
+            name, [str(room)], include_dirs=[str(ENGINE)], extra_compile_args=flags_of(name), extra_link_args=links
+        )
         for name, room in (ROOMS | {SHARED: Path("cython_utilities.c")}).items()
     ]
     with contextlib.redirect_stdout(Progress()):
