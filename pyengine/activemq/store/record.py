@@ -76,7 +76,7 @@ _KINDS: dict[Any, str] = {SCALARS[kind]: kind for kind in _APART} | {bytes: "byt
 
 
 def _json_value(kind: str, value: Any) -> Any:
-    """What JSON says of a value of a Java type."""
+    """A value of a Java type in the form of JSON."""
     if kind not in _APART:
         return value
     return str(value) if kind == "char" else float(value) if kind == "float" else int(value)
