@@ -17,7 +17,7 @@ cdef class Arrivals(Route):
         self.sessions = {}
 
     def lead(self, consumer_id, SessionExecutor session):
-        """Messages for a consumer go to this session; None: to nobody any more."""
+        """Messages for a consumer go to this session; None: to no session any more."""
         if session is None:
             self.sessions.pop(consumer_id, None)
         else:

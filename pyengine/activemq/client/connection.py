@@ -6,6 +6,7 @@ import os
 import threading
 import warnings
 import weakref
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import count
 from types import TracebackType
@@ -85,6 +86,8 @@ class Connection(Declared):
         self._arrivals = Arrivals()
         self._session_numbers = count(1)
         self._temporary_numbers = count(1)
+        self._temporary_consumers: Counter[Destination] = Counter()  # open consumers of temporary destinations
+        self._counting = threading.Lock()  # taken last: sessions count under their own locks
         self._executor: Worker | None = None
         self._ended = False
         self._failed: str | None = None
@@ -255,8 +258,16 @@ class Connection(Declared):
     # For its sessions
 
     def route(self, consumer_id: str, session: SessionExecutor | None) -> None:
-        """Messages for a consumer go to this session; None: to nobody any more."""
+        """Messages for a consumer go to this session; None: to no session any more."""
         self._arrivals.lead(consumer_id, session)
+
+    def count_consumer(self, destination: Destination, difference: int) -> None:
+        """A session has opened (1) or closed (-1) a consumer of a destination."""
+        if destination.is_temporary:
+            with self._counting:
+                self._temporary_consumers[destination] += difference
+                if not self._temporary_consumers[destination]:
+                    del self._temporary_consumers[destination]
 
     def discard(self, session: Session) -> None:
         """A session was closed."""
@@ -280,7 +291,7 @@ class Connection(Declared):
 
     def check_unused(self, destination: Destination) -> None:
         """Raise JMSError for a temporary destination that one of its consumers has (deleteTempDestination)."""
-        if any(consumer.destination == destination for session in self.sessions for consumer in session.consumers):
+        if self._temporary_consumers[destination]:
             raise JMSError("A consumer is consuming from the temporary destination")
 
     def redelivery_policy_of(self, destination: Destination) -> RedeliveryPolicy:

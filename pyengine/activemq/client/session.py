@@ -73,7 +73,10 @@ class SessionConnection(Protocol):
         """Raise JMSError for a temporary destination that one of the connection's consumers has."""
 
     def route(self, consumer_id: str, session: SessionExecutor | None) -> None:
-        """Messages for a consumer go to this session; None: to nobody any more."""
+        """Messages for a consumer go to this session; None: to no session any more."""
+
+    def count_consumer(self, destination: Destination, difference: int) -> None:
+        """The session has opened (1) or closed (-1) a consumer of a destination."""
 
     def discard(self, session: Session) -> None:
         """A session was closed."""
@@ -295,6 +298,7 @@ class Session(Declared, SessionExecutor):
             self.state.add(state)
             self._consumers[info.consumer_id] = consumer
             connection.route(info.consumer_id, self)
+            connection.count_consumer(consumer.destination, 1)
         try:
             counting = self.transport.add_consumer(info)
         except PyengineError:
@@ -533,8 +537,10 @@ class Session(Declared, SessionExecutor):
     def _forget(self, state: Consumption) -> None:
         consumer = self._consumers.pop(state.consumer_id, None)
         self.connection.route(state.consumer_id, None)
-        if consumer is not None and state.available is not None:
-            state.available()
+        if consumer is not None:
+            self.connection.count_consumer(consumer.destination, -1)
+            if state.available is not None:
+                state.available()
 
     def close(self, how: Closing = Closing.NOW) -> None:
         """Close its consumers and producers; an open transaction is rolled back. Closing twice is harmless."""
