@@ -40,6 +40,7 @@ def billing(orders: str, invoices: str, group: str = "billing", tries: int = 3, 
             group,
             consume_from_where=rocketmq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET,
             max_reconsume_times=tries,
+            await_termination_millis_when_shutdown=5_000,  # let the listener end
             **where,
         )
         consumer.subscribe(orders, "paid")
@@ -80,7 +81,9 @@ def inbox(topic: str, group: str, **where: Any) -> Iterator[queue.Queue[str]]:
         return DONE
 
     first = rocketmq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-    consumer = rocketmq.DefaultMQPushConsumer(group, consume_from_where=first, **where)
+    consumer = rocketmq.DefaultMQPushConsumer(
+        group, consume_from_where=first, await_termination_millis_when_shutdown=5_000, **where
+    )
     consumer.subscribe(topic)
     consumer.register_message_listener(handle)
     consumer.start()
