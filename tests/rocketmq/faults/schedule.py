@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pyengine import rocketmq
 from pyengine.clock import ManualClock
 from pyengine.errors import MQBrokerError, MQClientError, RemotingError
 from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC
-from pyengine.rocketmq.message import PROPERTY_RETRY_TOPIC, retry_topic
+from pyengine.rocketmq.message import PROPERTY_REAL_TOPIC, retry_topic
 from pyengine.rocketmq.server.broker_requests import BrokerRequests
 from pyengine.rocketmq.server.name_server import NameServer
 from pyengine.rocketmq.server.served import Served
@@ -45,6 +46,7 @@ class Schedule:
 
     def __init__(self, seed: int, directory: Path | None) -> None:
         self.chance = Random(seed)
+        random.seed(seed)  # the clients draw their first queue and name server from it
         self.clock = ManualClock()
         self.network = MemoryNetwork(self.clock, self.chance)
         self.network.disturbed = self._disturbed
@@ -270,6 +272,10 @@ class Schedule:
 
 
 def place_of(message: rocketmq.MessageExt) -> Place:
-    """Where a message lies. The topic of a retry is restored by the time its listener gets it."""
-    topic = retry_topic(GROUP) if PROPERTY_RETRY_TOPIC in message.properties else TOPIC
+    """Where a message lies. The topic of a retry is restored by the time its listener gets it.
+
+    A retry has been delayed, so the broker has noted its topic. RETRY_TOPIC says less: a message that could not be
+    given back keeps that too, at its first place.
+    """
+    topic = message.properties.get(PROPERTY_REAL_TOPIC, TOPIC)
     return MessageQueue(topic, message.broker_name, message.queue_id), message.queue_offset

@@ -14,9 +14,11 @@ import pytest
 from tests.rocketmq.faults.schedule import Schedule
 
 SCHEDULES = int(os.environ.get("PYENGINE_FAULTS", "24"))
+# 419: a message whose ways back both fail stays with the client, which consumes it again at its first place.
+MET = (419,)
 
 
-@pytest.mark.parametrize("seed", range(SCHEDULES))
+@pytest.mark.parametrize("seed", sorted({*range(SCHEDULES), *MET}))
 def test_what_is_confirmed_is_consumed_and_little_comes_again(seed: int, tmp_path: Path) -> None:
     counted = Schedule(seed, tmp_path if seed % 4 == 0 else None).play()
     assert counted["sent"]
