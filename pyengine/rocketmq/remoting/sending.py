@@ -240,17 +240,18 @@ class Sending:
         body, flag = bytes(message.body or b""), 0
         if len(body) >= COMPRESS_FROM:
             body, flag = compress(body), COMPRESSED | TYPES["ZLIB"]
-        properties = {"WAIT": "true", **message.properties}
+        text = properties_text({"WAIT": "true", **message.properties})
         fields: dict[str, Any] = {"a": group, "b": message.topic, "c": AUTO_CREATE_TOPIC, "d": DEFAULT_QUEUES}
         if message.topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
-            times = properties.pop(names.PROPERTY_RECONSUME_TIME, None)
-            most = properties.pop(names.PROPERTY_MAX_RECONSUME_TIMES, None)
+            # The real client clears them of the message when its text is already made (sendKernelImpl).
+            times = message.properties.pop(names.PROPERTY_RECONSUME_TIME, None)
+            most = message.properties.pop(names.PROPERTY_MAX_RECONSUME_TIMES, None)
             fields["l"] = None if most is None else int(most)
             fields["j"] = 0 if times is None else int(times)
         else:
             fields["j"] = 0
         fields |= {"f": flag, "g": self._clock.now(), "h": message.flag, "k": False, "m": False}
-        fields["i"] = properties_text(properties)
+        fields["i"] = text
         return fields, body
 
     def _request(self, queue: MessageQueue, fields: dict[str, Any], body: bytes) -> RemotingCommand:

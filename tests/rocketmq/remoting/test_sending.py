@@ -130,6 +130,27 @@ def test_what_is_refused_for_good_is_not_tried_again(failing: Failing) -> None:
     assert len(failing.tries) == 1
 
 
+def test_a_retry_is_stored_with_its_count_which_its_message_loses(failing: Failing) -> None:
+    counts = {"RECONSUME_TIME": "3", "MAX_RECONSUME_TIMES": "5"}
+    message = Message("%RETRY%G", b"again", properties=dict(counts))
+    failing.broker.create_topic(message.topic, 1)
+    failing.codes["a"] = 1  # stored there, too: the next try has the count again
+    with failing.producer() as producer:
+        for _ in range(2):
+            message.properties |= counts
+            producer.send(message)
+            assert counts.keys().isdisjoint(message.properties)
+    queues = failing.broker.topic_subscribe_info(message.topic)
+    assert queues is not None
+    stored = [(queue, at) for queue in queues for at in range(failing.broker.max_offset(queue))]
+    assert {queue.broker_name for queue, _ in stored} == {"a", "b"}
+    for queue, at in stored:
+        found = failing.broker.message(queue, at)
+        assert found is not None
+        assert found.reconsume_times == 3
+        assert counts.items() <= found.properties.items()
+
+
 @pytest.mark.parametrize(("tries", "left"), [(0, 1), (2, 3), (4, 5)])
 def test_as_often_as_the_options_say(failing: Failing, tries: int, left: int) -> None:
     failing.codes |= {"a": 1, "b": 1}
