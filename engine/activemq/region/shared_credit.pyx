@@ -78,6 +78,9 @@ cdef class SharedCredit:
         # Before a change of its queue.
         cdef Queue queue = part.queue
         cdef Consumer* consumer = &queue.consumers.at[part.slot]
+        if consumer.extension != part.extension:         # an acknowledgement since then, whose round follows
+            self.extension = consumer.extension
+            self.reckon()
         part.extension = self.extension
         if consumer.elsewhere != self.held - part.held or consumer.extension != self.extension:
             consumer.elsewhere = self.held - part.held
