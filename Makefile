@@ -102,7 +102,7 @@ connect: build
 oldest: build
 	rm -rf out/oldest
 	$(BIN)/python -m venv out/oldest
-	out/oldest/bin/python -m pip install -q pytest hypothesis lark \
+	out/oldest/bin/python -m pip install -q pytest hypothesis lark pyyaml \
 		$$($(BIN)/python wheels/oldest.py spark cli report xpath lint metrics flights)
 	PYTHONPATH=. out/oldest/bin/python -m pytest tests/spark tests/cli tests/backlog tests/topology $(PYTEST_ARGS)
 

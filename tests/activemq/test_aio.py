@@ -28,8 +28,8 @@ from pyengine.errors import IllegalStateError, InvalidMessageError, InvalidSelec
 WAIT = 30  # seconds, as good as for ever
 # What connection, session and transport say to each other, listeners, and what only a user of threads needs.
 INSIDE = {
-    connection.Connection: {"check_temporary", "check_unused", "count_consumer", "discard", "redelivery_policy_of", "report", "route"}
-    | {"sessions", "temporary"},
+    connection.Connection: {"check_temporary", "check_unused", "discard", "redelivery_policy_of", "report", "route"}
+    | {"count_consumer", "sessions", "temporary"},
     session.Session: (set(dir(SessionExecutor)) - {"session_id", "transacted"})
     | {"close_consumer", "consumers", "dispose", "drain", "forget_all"}
     | {"lose", "producer_closed", "start", "start_transaction", "stop"},

@@ -80,6 +80,7 @@ class TcpTransport:
         self._commands = 0
         self._failed: str | None = None
         self._closed = False
+        self._leaving = False  # the broker ends the connection, as it is asked to
         self._sink: ConnectionSink | None = None
         self._consumers: dict[str, DispatchedMessages] = {}
         # Sessions that the broker knows -> their consumers and producers, which number their ids each by themselves.
@@ -180,7 +181,7 @@ class TcpTransport:
         with suppress(OSError):  # wakes the thread that reads, which closing alone does not
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        if self._sink is not None:
+        if self._sink is not None and not self._leaving:
             self._sink.failed(reason)
 
     def close(self) -> None:
@@ -389,6 +390,7 @@ class TcpTransport:
 
     def remove_connection(self, connection_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport. Closes the socket."""
+        self._leaving = True
         if not lost and not self._closed and self._failed is None:
             with suppress(PyengineError):
                 number = self._number(last_delivered, self._consumers)

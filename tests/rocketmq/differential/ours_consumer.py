@@ -622,6 +622,7 @@ NOT_COMPARED = (
     "INFO [persist",
     "INFO remove unused mq,",
     "INFO remove unnecessary messageQueue offset.",
+    "INFO the client factory ",
 )
 
 
