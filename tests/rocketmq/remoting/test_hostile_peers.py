@@ -120,9 +120,12 @@ def test_a_server_out_of_descriptors_waits_and_goes_on(broker: rocketmq.Broker) 
         resource.setrlimit(resource.RLIMIT_NOFILE, (later.fileno() + 1, hard))
         try:
             later.connect((host, int(port)))
-            spent = time.process_time()
-            time.sleep(0.3)
-            assert time.process_time() - spent < 0.15
+            spent = []
+            for _ in range(3):  # threads of other tests may still end
+                began = time.process_time()
+                time.sleep(0.3)
+                spent.append(time.process_time() - began)
+            assert min(spent) < 0.15
             assert send(peer, "orders").code == 0
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
