@@ -50,7 +50,7 @@ cdef inline uint64_t big_endian(const unsigned char *data, int size) noexcept no
 
 def check_version(version):
     if version not in VERSIONS:
-        raise ValueError(f"version: {version!r} is not one of {VERSIONS[0]} to {VERSIONS[-1]}")
+        raise ValueError(f"version: {version!r} is not one of {min(VERSIONS)} to {max(VERSIONS)}")
 
 
 cdef class OpenWireReader(FrameReader):
@@ -504,7 +504,7 @@ cdef class OpenWireWriter:
         return self.throwable(value, 0)
 
     cdef int64_t whole(self, object value, int bits) except? -1:
-        cdef int64_t number
+        cdef int64_t number = 0
         if not isinstance(value, int):
             self.wrong(value, "is not a whole number")
         try:

@@ -104,6 +104,12 @@ def test_random_openwire_commands_come_back_and_hostile_ones_are_refused() -> No
     assert counts["hostile"] > 200
 
 
+@pytest.mark.parametrize("codec", [OpenWireReader, OpenWireWriter])
+def test_a_version_that_is_not_spoken_is_named(codec: type) -> None:
+    with pytest.raises(ValueError, match="version: 13 is not one of 9 to 12"):
+        codec(version=13)
+
+
 def test_a_long_openwire_frame_is_refused_before_it_has_come() -> None:
     reader = OpenWireReader(max_frame_size=1000)
     reader.feed((1000).to_bytes(4))
