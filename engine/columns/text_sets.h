@@ -64,7 +64,7 @@ KERNEL_INLINE int text_in_set(const text_set *set, uint64_t first, uint64_t last
 /* Where the last 8 bytes lie, of a short text its first ones: without a branch, because lengths are not predictable. */
 KERNEL_INLINE const uint8_t *text_end(const uint64_t *first, const uint8_t *text, uint64_t length) {
     const uintptr_t longer = (uintptr_t)0 - (uintptr_t)(length > 8);
-    return (const uint8_t *)(((uintptr_t)(text + length) - 8) & longer | (uintptr_t)first & ~longer);
+    return (const uint8_t *)((((uintptr_t)(text + length) - 8) & longer) | ((uintptr_t)first & ~longer));
 }
 
 #define TEXT_ROWS(rows)                                                                                                   \
