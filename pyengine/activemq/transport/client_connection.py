@@ -95,8 +95,28 @@ class ConnectionThread(Protocol):
         """A connection has ended."""
 
 
+class ClientSession(Protocol):
+    """What the broker makes of a client's commands (StompSession, OpenWireSession)."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether the handshake is complete."""
+
+    @property
+    def closing(self) -> bool:
+        """Whether the connection ends once what was written is sent."""
+
+    def deliver(self, dispatch: MessageDispatch) -> None:
+        """Write a message, or the end of a browse or pull."""
+
+    def leave(self) -> None:
+        """The connection has ended: what it holds goes back to the broker."""
+
+
 class ClientConnection(ABC):
     """A client: its socket, its session, and what waits for it."""
+
+    session: ClientSession
 
     def __init__(
         self, thread: ConnectionThread, connector: TransportConnector, client: socket.socket, address: str
@@ -127,35 +147,17 @@ class ClientConnection(ABC):
 
     # The protocol
 
-    @property
-    @abstractmethod
-    def connected(self) -> bool:
-        """Whether the handshake is complete."""
-
-    @property
-    @abstractmethod
-    def closing(self) -> bool:
-        """Whether the connection ends once what was written is sent."""
-
     @abstractmethod
     def begin(self) -> None:
-        """The connection is there."""
+        """The connection is there: it gets its session."""
 
     @abstractmethod
     def receive(self, data: bytes) -> None:
         """Bytes have come. Raises PyengineError once the broker has stopped."""
 
     @abstractmethod
-    def deliver(self, dispatch: MessageDispatch) -> None:
-        """Write a message, or the end of a browse or pull."""
-
-    @abstractmethod
     def keep_alive(self) -> bytes:
         """The bytes to write after a while without others."""
-
-    @abstractmethod
-    def leave(self) -> None:
-        """The connection has ended: what it holds goes back to the broker."""
 
     def monitor(self, first: float, read: float, write: float) -> None:
         """Look for silence: the first time after ``first`` seconds, then every ``read``; write something after
@@ -251,9 +253,9 @@ class ClientConnection(ABC):
         try:
             turn = TURN
             while True:
-                while dispatches and len(out) < AHEAD and not self.closing and turn:
+                while dispatches and len(out) < AHEAD and not self.session.closing and turn:
                     turn -= 1
-                    self.deliver(dispatches.popleft())
+                    self.session.deliver(dispatches.popleft())
                 if not out:
                     break
                 taken = self.socket.send(out)
@@ -270,13 +272,13 @@ class ClientConnection(ABC):
             return
         if not self.open:
             return
-        if not out and self.closing:
+        if not out and self.session.closing:
             self.close()
             return
         if not out and dispatches:
             self._ask()
         self._thread.block(self, bool(out))
-        reading = not self.closing and len(out) < AHEAD
+        reading = not self.session.closing and len(out) < AHEAD
         self._wait_for((selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if out else 0))
 
     def refute(self, error: PyengineError) -> None:
@@ -301,7 +303,7 @@ class ClientConnection(ABC):
         self._dispatches.clear()
         self._out.clear()
         try:
-            self.leave()
+            self.session.leave()
         except PyengineError as error:
             LOG.warning("%s: %s", self._address, error)
 
@@ -310,7 +312,7 @@ class ClientConnection(ABC):
     def _plan(self) -> None:
         """Be looked at when the next thing is due."""
         uri, due = self._connector.uri, []
-        if uri.connect_attempt_timeout and not self.connected:
+        if uri.connect_attempt_timeout and not self.session.connected:
             due.append(self._created + uri.connect_attempt_timeout / 1000)
         if uri.so_timeout:
             due.append(self._last_read + uri.so_timeout / 1000)
@@ -327,7 +329,7 @@ class ClientConnection(ABC):
         self.planned = None
         uri = self._connector.uri
         late = now >= self._created + uri.connect_attempt_timeout / 1000
-        if uri.connect_attempt_timeout and late and not self.connected:
+        if uri.connect_attempt_timeout and late and not self.session.connected:
             self._cut("the handshake was not complete in time")
             return
         if uri.so_timeout and now >= self._last_read + uri.so_timeout / 1000:

@@ -19,7 +19,12 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import count
 
-from pyengine.activemq.transport.client_connection import ClientConnection, ListeningBroker, TransportConnector
+from pyengine.activemq.transport.client_connection import (
+    BLOCKED_CHECK,
+    ClientConnection,
+    ListeningBroker,
+    TransportConnector,
+)
 from pyengine.activemq.transport.connectors import OPENWIRE_SCHEMES, ConnectorURI
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, PyengineError
@@ -28,7 +33,6 @@ from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
 PATIENCE = 5  # seconds
-BLOCKED_CHECK = 1.0  # seconds between looks at clients that take nothing
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 PAUSE = 0.5  # seconds in which no listener is looked at that finds no descriptor for a client
 
@@ -203,7 +207,6 @@ class ConnectorThread:
             self._blocked_check = now + BLOCKED_CHECK
             for connection in list(self._blocked):
                 connection.check_blocked(now)
-
         if self._paused and self._pause_ends <= now:
             for connector in self._paused:
                 self._wait_for_clients(connector)

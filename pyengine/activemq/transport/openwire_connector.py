@@ -5,19 +5,17 @@ from __future__ import annotations
 import uuid
 from functools import lru_cache
 
-from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.wire.data_structure import DataStructure
 from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
 from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
 from pyengine.activemq.transport.client_connection import ClientConnection
 from pyengine.activemq.transport.commands import ConsumerControl
-from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE, WireFormat
+from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE, KEEP_ALIVE, WireFormat
 from pyengine.activemq.transport.openwire_session import OpenWireSession
 from pyengine.errors import ProtocolError
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
-KEEP_ALIVE = TYPES["KeepAliveInfo"]()
 
 
 @lru_cache(maxsize=64)
@@ -56,16 +54,6 @@ class OpenWireConnection(ClientConnection):
             client_address=self._address,
         )
         self._write(self._format.command())
-
-    @property
-    def connected(self) -> bool:
-        """Whether the client has sent its ConnectionInfo."""
-        return self.session.connected
-
-    @property
-    def closing(self) -> bool:
-        """Whether the session has ended."""
-        return self.session.closing
 
     def receive(self, data: bytes) -> None:
         """Commands, whole or in part."""
@@ -117,14 +105,6 @@ class OpenWireConnection(ClientConnection):
             self.session.controlled(command)
             self.flush()
 
-    def deliver(self, dispatch: MessageDispatch) -> None:
-        """Write a MessageDispatch."""
-        self.session.deliver(dispatch)
-
     def keep_alive(self) -> bytes:
         """A KeepAliveInfo."""
         return self._writer.write(KEEP_ALIVE)
-
-    def leave(self) -> None:
-        """The session ends."""
-        self.session.leave()

@@ -14,6 +14,7 @@ MAGIC = b"ActiveMQ"
 PROVIDER_NAME, PROVIDER_VERSION = "ActiveMQ", "5.18.6"
 NO_LIMIT = (1 << 63) - 1
 HANDSHAKE_SIZE = 64 * 1024  # bytes of a frame before both ends have agreed
+KEEP_ALIVE = TYPES["KeepAliveInfo"]()
 _WIRE_FORMAT_INFO = TYPES["WireFormatInfo"]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from itertools import count
 
-from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.wire.stomp import StompFrame, StompReader, write_frame
 from pyengine.activemq.transport.client_connection import ClientConnection
 from pyengine.activemq.transport.stomp_frames import BrokenFrameError
@@ -39,16 +38,6 @@ class StompConnection(ClientConnection):
             authenticate=broker.authenticate,
         )
 
-    @property
-    def connected(self) -> bool:
-        """Whether it has sent CONNECT."""
-        return self.session.connected
-
-    @property
-    def closing(self) -> bool:
-        """Whether the session has ended."""
-        return self.session.closing
-
     def receive(self, data: bytes) -> None:
         """Frames, whole or in part."""
         session, reader = self.session, self._reader
@@ -70,17 +59,9 @@ class StompConnection(ClientConnection):
     def _write(self, frame: StompFrame, version: str) -> None:
         self._out += write_frame(frame, version)
 
-    def deliver(self, dispatch: MessageDispatch) -> None:
-        """Write a MESSAGE."""
-        self.session.deliver(dispatch)
-
     def keep_alive(self) -> bytes:
         """A heart-beat."""
         return b"\n"
-
-    def leave(self) -> None:
-        """The session ends."""
-        self.session.leave()
 
     def _begin_heart_beats(self) -> None:
         read, write = self.session.read_interval, self.session.write_interval

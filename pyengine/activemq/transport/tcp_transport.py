@@ -26,7 +26,7 @@ from pyengine.activemq.transport.commands import (
 )
 from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
 from pyengine.activemq.transport.java_exceptions import cause_of, error_of
-from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE
+from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE, KEEP_ALIVE
 from pyengine.activemq.transport.tcp_options import TcpOptions
 from pyengine.activemq.transport.tls_options import tls_context
 from pyengine.clock import Clock, SystemClock, Worker
@@ -39,7 +39,6 @@ LOG = logger("pyengine.activemq")
 READ = 64 * 1024
 BEGIN, COMMIT, ROLLBACK = 0, 2, 4  # TransactionInfo
 TEMPORARY = Destination("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic", "topic")
-_KEEP_ALIVE = TYPES["KeepAliveInfo"]()
 
 
 def _removal(identity: DataStructure, last_delivered: int) -> DataStructure:
@@ -249,7 +248,7 @@ class TcpTransport:
             self.broker_name = command.broker_name
         elif name == "KeepAliveInfo":
             if command.response_required:
-                self._write(_KEEP_ALIVE)
+                self._write(KEEP_ALIVE)
         elif name == "ConsumerControl":
             if command.close and self._sink is not None and command.consumer_id is not None:
                 self._sink.control(ConsumerControl(openwire.id_text(command.consumer_id)))
@@ -330,7 +329,7 @@ class TcpTransport:
             return
         if time.monotonic() - self._last_write >= interval * 0.9:
             with suppress(PyengineError):
-                self._write(_KEEP_ALIVE)
+                self._write(KEEP_ALIVE)
         with suppress(IllegalStateError):
             self._clock.call_at(self._clock.now() + max(1, int(interval * 1000)), lambda: self._keep_alive(interval))
 
