@@ -35,7 +35,6 @@ from pyengine.activemq.transport.commands import (
 )
 from pyengine.errors import PyengineError
 
-JMS_BYTE = "jms-byte"
 DEEPEST = 64  # elements within elements
 LARGEST = 1_000_000  # elements of a body
 
@@ -157,18 +156,12 @@ def _primitive(text: str) -> str:
 
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-
 _QUOTED = re.compile(r'["\\\x00-\x1f]|^/|(?<=<)/')
 
 
 def _quoted(text: str) -> str:
     """JSONObject.quote."""
-    return (
-        '"'
-        + re.sub(r'["\\\x00-\x1f]|^/|(?<=<)/', lambda each: _SHORT.get(each[0]) or f"\\u{ord(each[0]):04x}", text)
-        + '"'
-    )
+    return '"' + _QUOTED.sub(lambda each: _SHORT.get(each[0]) or f"\\u{ord(each[0]):04x}", text) + '"'
 
 
 # Reading
@@ -418,12 +411,12 @@ def _from_modified(data: bytes) -> str:
 # Commands, as XStream shows their fields
 
 
-def _text(tag: str, value: object) -> Element:
-    return Element(tag, str(value).lower() if isinstance(value, bool) else str(value))
-
-
 def _texts(**given: object) -> list[Element]:
-    return [_text(name, value) for name, value in given.items() if value is not None]
+    return [
+        Element(name, str(value).lower() if isinstance(value, bool) else str(value))
+        for name, value in given.items()
+        if value is not None
+    ]
 
 
 def _id(tag: str, name: str, kind: str, *, typed: bool = False) -> Element:
