@@ -20,6 +20,7 @@ import numpy
 
 from pyengine import Char
 from pyengine._engine.activemq.commands.destination import Destination
+from pyengine._engine.java import modified_utf8
 from pyengine._engine.java.hashing import map_order, set_order
 from pyengine._engine.java.scalars import SCALARS
 from pyengine._engine.java.value import java_text
@@ -371,7 +372,10 @@ def _object(data: bytes) -> Any:
             return None
         length = 3 if rest[:1] == b"t" else 9 if rest[:1] == b"|" else 0
         if length and len(rest) >= length and int.from_bytes(rest[1:length], "big") == len(rest) - length:
-            return _from_modified(rest[length:])
+            text = modified_utf8.decode(rest[length:])
+            if text is None:
+                raise UntrustedObjectError("a string that is not Java's")
+            return text
         for header, kind in _HEADERS.items():
             form = _BOXED[kind][3]
             if data.startswith(header) and len(data) - len(header) - struct.calcsize(form) in (0, 1):
@@ -385,27 +389,13 @@ def _serialized(value: Any, tag: str) -> bytes:
     if value is None:
         return b""
     if isinstance(value, str) and not isinstance(value, Char):
-        data = _to_modified(value)
+        data = modified_utf8.encode(value)
         head = b"t" + struct.pack(">H", len(data)) if len(data) < 1 << 16 else b"|" + struct.pack(">Q", len(data))
         return _MAGIC + head + data + _RESET
     kind = MapBody({"x": value}).entry_types()["x"]
     if kind not in _BOXED:
         raise TransformationError(tag)
     return _header(kind) + struct.pack(_BOXED[kind][3], ord(value) if kind == "char" else value) + _RESET
-
-
-def _to_modified(text: str) -> bytes:
-    units = text.encode("utf-16-be", "surrogatepass")
-    parts = (chr(unit) for (unit,) in struct.iter_unpack(">H", units))
-    return "".join(parts).encode("utf-8", "surrogatepass").replace(b"\0", b"\xc0\x80")
-
-
-def _from_modified(data: bytes) -> str:
-    try:
-        text = data.replace(b"\xc0\x80", b"\0").decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError as error:
-        raise UntrustedObjectError("a string that is not Java's") from error
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 # Commands, as XStream shows their fields
