@@ -25,7 +25,9 @@ from pyengine._engine.java.hashing import set_order
 from pyengine.errors import InvalidDestinationError
 
 V = TypeVar("V")
-KINDS = ("queue", "topic", "temp-queue", "temp-topic")
+# Kind -> its name in ActiveMQ's classes and topics of advisories (ActiveMQDestination.getDestinationTypeAsString).
+TYPE_NAMES = {"queue": "Queue", "topic": "Topic", "temp-queue": "TempQueue", "temp-topic": "TempTopic"}
+KINDS = tuple(TYPE_NAMES)
 PLAIN_NAME = re.compile(r"[\w.>*-]+")  # a name without prefix, parts, options or spaces around it
 ADVISORY = "ActiveMQ.Advisory."  # prefix of the topics on which a broker publishes advisories
 

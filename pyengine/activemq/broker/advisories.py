@@ -32,7 +32,7 @@ from pyengine.activemq.transport.commands import (
     RemoveInfo,
     RemoveSubscriptionInfo,
 )
-from pyengine.destinations import ADVISORY, Destination
+from pyengine.destinations import ADVISORY, TYPE_NAMES, Destination
 
 # The switch of a policy entry for each kind of event that has one.
 SWITCHES: dict[type[Event], str] = {
@@ -44,7 +44,6 @@ SWITCHES: dict[type[Event], str] = {
 }
 # Those that are sent without a switch -> the word of their topic.
 ALWAYS: dict[type[Event], str] = {MessageExpired: "Expired", DeadLetter: "MessageDLQd"}
-DESTINATIONS = {"queue": "Queue", "topic": "Topic", "temp-queue": "TempQueue", "temp-topic": "TempTopic"}
 
 
 class Counted(Protocol):
@@ -103,10 +102,10 @@ class Advisories:
             for connection in self._connections.values():
                 self._send("Connection", connection, target=target)
         temporary = all(name in ("TempQueue", "TempTopic") for name in names)
-        if temporary or any(name in DESTINATIONS.values() for name in names):
+        if temporary or any(name in TYPE_NAMES.values() for name in names):
             for info in list(self._destinations.values()):
                 if info.destination.is_temporary or not temporary:
-                    self._send(DESTINATIONS[info.destination.kind], info, target=target)
+                    self._send(TYPE_NAMES[info.destination.kind], info, target=target)
         if any(name.startswith("Producer.") for name in names):
             for producer in self._producers.values():
                 self._of_producer(producer.destination, producer, target)
@@ -163,13 +162,13 @@ class Advisories:
         """A destination was made by a command of that connection; None: by the broker itself."""
         if not _is_advisory(destination):
             info = self._destinations[destination] = DestinationInfo(destination, False, connection_id or "")
-            self._send(DESTINATIONS[destination.kind], info)
+            self._send(TYPE_NAMES[destination.kind], info)
 
     def destination_removed(self, destination: Destination) -> None:
         """A destination was removed."""
         info = self._destinations.pop(destination, None)
         if info is not None:
-            self._send(DESTINATIONS[destination.kind], replace(info, removed=True))
+            self._send(TYPE_NAMES[destination.kind], replace(info, removed=True))
 
     def _of_consumer(self, destination: Destination, command: object, target: str | None = None) -> None:
         topic = f"Consumer.{_kind(destination)}.{destination.name}"

@@ -26,13 +26,12 @@ from pyengine.activemq.transport.commands import (
     RemoveInfo,
     RemoveSubscriptionInfo,
 )
-from pyengine.destinations import Destination
+from pyengine.destinations import TYPE_NAMES, Destination
 from pyengine.errors import ProtocolError
 
 LARGEST_BODY = 100 * 1024 * 1024  # bytes that a compressed body may become
 
-_KINDS = {"ActiveMQQueue": "queue", "ActiveMQTopic": "topic", "ActiveMQTempQueue": "temp-queue",
-          "ActiveMQTempTopic": "temp-topic"}  # fmt: skip
+_KINDS = {f"ActiveMQ{name}": kind for kind, name in TYPE_NAMES.items()}
 _DESTINATIONS = {kind: TYPES[name] for name, kind in _KINDS.items()}
 _PRODUCER_ID, _MESSAGE_ID, _BROKER_ID = TYPES["ProducerId"], TYPES["MessageId"], TYPES["BrokerId"]
 _CONSUMER_ID, _SESSION_ID, _CONNECTION_ID = TYPES["ConsumerId"], TYPES["SessionId"], TYPES["ConnectionId"]

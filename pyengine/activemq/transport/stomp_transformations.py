@@ -19,7 +19,6 @@ from xml.parsers import expat
 import numpy
 
 from pyengine import Char
-from pyengine._engine.activemq.commands.destination import Destination
 from pyengine._engine.java import modified_utf8
 from pyengine._engine.java.hashing import map_order, set_order
 from pyengine._engine.java.scalars import SCALARS
@@ -34,6 +33,7 @@ from pyengine.activemq.transport.commands import (
     RemoveInfo,
     RemoveSubscriptionInfo,
 )
+from pyengine.destinations import TYPE_NAMES, Destination
 from pyengine.errors import PyengineError
 
 DEEPEST = 64  # elements within elements
@@ -419,13 +419,10 @@ def _id(tag: str, name: str, kind: str, *, typed: bool = False) -> Element:
     return Element(tag, children=tuple(parts), attributes=attributes)
 
 
-_JAVA = {"queue": "Queue", "topic": "Topic", "temp-queue": "TempQueue", "temp-topic": "TempTopic"}
-
-
 def _destination(tag: str, destination: Destination) -> Element:
     options = {name: value or "" for name, value in destination.options}
     last = _element(options) if options else Element("null")
-    kind = f"ActiveMQ{_JAVA[destination.kind]}"
+    kind = f"ActiveMQ{TYPE_NAMES[destination.kind]}"
     return Element(tag, children=(Element("string", destination.name), last), attributes=(("class", kind),))
 
 
