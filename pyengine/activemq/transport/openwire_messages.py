@@ -26,6 +26,7 @@ from pyengine.activemq.transport.commands import (
     RemoveInfo,
     RemoveSubscriptionInfo,
 )
+from pyengine.activemq.transport.dispatched_messages import NOT_KNOWN
 from pyengine.destinations import TYPE_NAMES, Destination
 from pyengine.errors import ProtocolError
 
@@ -197,7 +198,7 @@ def structure_of(data: object) -> DataStructure | None:
             client_ip=data.client_ip,
         )
     if isinstance(data, RemoveInfo):
-        return TYPES["RemoveInfo"](object_id=_REMOVED[data.kind](data.object_id), last_delivered_sequence_id=-2)
+        return TYPES["RemoveInfo"](object_id=_REMOVED[data.kind](data.object_id), last_delivered_sequence_id=NOT_KNOWN)
     if isinstance(data, RemoveSubscriptionInfo):
         return TYPES["RemoveSubscriptionInfo"](
             connection_id=connection_id(data.connection_id),
@@ -234,13 +235,9 @@ def reported(structure: DataStructure | None) -> object | None:
             client_ip=structure.client_ip,
         )
     if kind == "RemoveInfo" and structure.object_id is not None:
-        for name, kind_of_id in (
-            ("connection", "ConnectionId"),
-            ("consumer", "ConsumerId"),
-            ("producer", "ProducerId"),
-        ):
-            if structure.object_id.kind.name == kind_of_id:
-                return RemoveInfo(name, id_text(structure.object_id))
+        name = structure.object_id.kind.name.removesuffix("Id").lower()
+        if name in _REMOVED:
+            return RemoveInfo(name, id_text(structure.object_id))
     return None
 
 
@@ -380,8 +377,7 @@ def content_of(body: Any) -> bytes | None:
         return write_primitives(
             [_typed(each, kind) for each, kind in zip(body.values(), body.value_types(), strict=True)]
         )
-    data = body.data
-    return data or None
+    return body.data or None
 
 
 def _typed(value: Any, kind: str) -> tuple[str, Any]:

@@ -3,8 +3,9 @@ import java.io.InputStreamReader;
 import org.apache.activemq.broker.BrokerService;
 
 /**
- * A broker that listens for OpenWire, in memory, or with its messages in the folder that is its argument. Prints its
- * port, of the connector that the property "connector" may say; answers a line "new" with the port of a new broker in its place; ends with its input.
+ * A broker that listens for OpenWire, or where the property "connector" says, in memory, or with its messages in the
+ * folder that is its argument. Prints its port; answers a line "new" with the port of a new broker in its place; ends
+ * with its input.
  */
 public class OpenWireBroker {
     public static void main(String[] arguments) throws Exception {
