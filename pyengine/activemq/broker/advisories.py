@@ -52,7 +52,7 @@ class Counted(Protocol):
     def consumers_at(self, destination: Destination) -> int:
         """How many consumers it has, durable subscriptions without their consumer included."""
 
-    def producers_at(self, destination: Destination) -> int:
+    def producer_count(self, destination: Destination) -> int:
         """How many producers it has."""
 
 
@@ -179,7 +179,7 @@ class Advisories:
         assert destination is not None
         topic = f"Producer.{_kind(destination)}.{destination.name}"
         if self._is_heard(topic):
-            self._send(topic, command, {"producerCount": self._counted.producers_at(destination)}, target)
+            self._send(topic, command, {"producerCount": self._counted.producer_count(destination)}, target)
 
     # What happens to messages
 

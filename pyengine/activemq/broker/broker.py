@@ -611,10 +611,6 @@ class Broker(Declared, RegionBroker, Administration):
         durables = sum(each.subscription.covers(destination) for each in self.topics.durables)
         return durables + sum(not each.info.subscription_name for each in self._consumers_of(destination))
 
-    def producers_at(self, destination: Destination) -> int:
-        """How many producers send to a destination."""
-        return self.producers.count(destination)
-
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""
         with self.outbox:
