@@ -160,7 +160,7 @@ class Broker(Declared, RegionBroker, Administration):
         letters("broker_name"): "it is Broker(name=...)",
         letters("data_directory"): "it is Broker(directory=...)",
         letters("destination_policy"): "it is Broker(policies=...)",
-        letters("plugins"): "of them there are Broker(redelivery_plugin=...) and Broker(discarding_plugin=...)",
+        letters("plugins"): "each has an argument of its own, such as Broker(redelivery_plugin=...)",
     }
 
     def __init__(
