@@ -95,7 +95,7 @@ def test_booleans_are_true_for_true_alone(text: str, value: bool) -> None:
         ("vm://a?broker.persistant=false", "broker.persistant", "broker.persistent"),
         ("vm://a?jms.maxThreadPoolSize=many", "jms.maxThreadPoolSize", "whole number"),
         ("vm://a?jms.redeliveryPolicy.maximumRedeliveries=-2", "jms.redeliveryPolicy.maximumRedeliveries", "-1"),
-        ("amqp://a:5672", "broker URL", ""),
+        ("amqp://a:5672", "broker URL", "amqp: is not supported; vm://name is a broker in this process"),
         ("vm://localhost?jms.dispatchAsync", "jms.dispatchAsync", "write jms.dispatchAsync=true, or what it is to be"),
         ("vm://localhost?jms.closeTimeout=soon", "jms.closeTimeout", ""),
     ],
