@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from pyengine.backlog.diagnosis.evidence import Evidence
 from pyengine.backlog.diagnosis.evidence.tables import CUT
 from pyengine.backlog.diagnosis.incidents import incidents
-from pyengine.backlog.diagnosis.rules import clients, connections, destinations, kafka, offsets, streams, threads
+from pyengine.backlog.diagnosis.rules import (
+    clients,
+    connections,
+    destinations,
+    kafka,
+    offsets,
+    progress,
+    streams,
+    threads,
+)
 from pyengine.backlog.diagnosis.rules.series import by_time, clock
 from pyengine.backlog.diagnosis.rules.sights import in_order
 from pyengine.backlog.findings import Finding, Said, say
@@ -72,7 +81,7 @@ def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
             where=offsets.line_of(line),
             waiting=line.diff_total,
         )
-    for group in offsets.groups(evidence):
+    for group in progress.groups(evidence):
         behind = [each for each in group.queues if (each.lag > 0 or each.last.uncommitted) and not each.period]
         if not behind or not offsets.more_than_a_breath(group, behind):
             continue
@@ -102,7 +111,7 @@ def _broadcasting(evidence: Evidence) -> Iterator[Said]:
     """Groups with offsets or a line of their own, of which both say nothing."""
     named = {each.group for each in evidence.offsets} | {each.group for each in evidence.groups}
     shown = {each.group for each in evidence.clients}
-    for group in sorted((offsets.apart(evidence) & named) - shown):
+    for group in sorted((progress.apart(evidence) & named) - shown):
         yield say(
             "group {group} consumes by broadcasting: its clients keep their offsets in files of their own, and what "
             "the broker has of it tells nothing; give consumerStatus of its clients",
@@ -168,7 +177,7 @@ def judged_healthy(evidence: Evidence) -> bool:
 
 def _measured(evidence: Evidence) -> bool:
     """A backlog, or what clients do about one, is in the evidence: settings, and lists of clients, are neither."""
-    apart = offsets.apart(evidence)
+    apart = progress.apart(evidence)
     return bool(
         evidence.destinations
         or evidence.subscriptions

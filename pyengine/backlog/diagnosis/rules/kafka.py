@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pyengine.backlog.diagnosis.evidence import ConsumerGroupState, Evidence
 from pyengine.backlog.diagnosis.evidence.kafka_groups import UNAVAILABLE
 from pyengine.backlog.diagnosis.rules import offsets
-from pyengine.backlog.diagnosis.rules.offsets import QUIET, Group, Progress, lag_alone
+from pyengine.backlog.diagnosis.rules.progress import QUIET, Group, Progress, groups, lag_alone
 from pyengine.backlog.diagnosis.rules.series import by_time, seconds, span
 from pyengine.backlog.findings import Finding, Said, Severity, say
 
@@ -423,7 +423,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
         yield from rebalancing(name, each)
         yield from no_such_group(name, each)
         yield from idle_members(name, each)
-    every = list(offsets.groups(evidence))
+    every = list(groups(evidence))
     found = [_of_kafka(group, states_of.get(group.name, GroupStates())) for group in every if group.system == "kafka"]
     for finding in offsets.broker_lost_messages(found):
         yield in_words(finding)
