@@ -63,8 +63,8 @@ else:
 if os.environ.get("PYENGINE_DEBUG"):
     flags, links = ["-O1", "-g", "-ffp-contract=off"], []
 
-# Rooms that read configuration, parse, take snapshots or run once for a connection, a file or a batch: less than 1 % of
-# the processor's time in every row of the benchmarks. The C compiler takes half as long for them (docs/internals.md).
+# Rooms that read configuration, parse, take snapshots or run once for a connection, a file or a batch. The C compiler
+# takes less time for them at -O1; how they were found is in docs/internals.md ("What a fresh build costs").
 SELDOM = """
 activemq.client redelivery_policy session_commands
 activemq.queue hold_reasons inspection snapshot
