@@ -286,6 +286,15 @@ def consumer_stopped(queue: Watched) -> Iterator[Finding]:
             )
 
 
+def _sizes(queue: Watched) -> Said:
+    return say(
+        "QueueSize {before} -> {after} in {span}",
+        before=queue.first.queue_size,
+        after=queue.last.queue_size,
+        span=span(queue.period),
+    )
+
+
 def nothing_taken(queue: Watched) -> Iterator[Finding]:
     """consumer_stopped, of a queue whose consumers are only counted (dstat, MBeans of queues alone): messages wait,
     consumers were there both times, and nothing was dequeued."""
@@ -299,12 +308,7 @@ def nothing_taken(queue: Watched) -> Iterator[Finding]:
         Severity.ERROR,
         queue.where,
         (
-            say(
-                "QueueSize {before} -> {after} in {span}",
-                before=queue.first.queue_size,
-                after=queue.last.queue_size,
-                span=span(queue.period),
-            ),
+            _sizes(queue),
             say(
                 "{consumer_count:consumer is|consumers are} connected, and nothing was dequeued",
                 consumer_count=queue.last.consumer_count,
@@ -360,12 +364,7 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
         return
     rate = dequeued / queue.period
     seen = (
-        say(
-            "QueueSize {before} -> {after} in {span}",
-            before=queue.first.queue_size,
-            after=queue.last.queue_size,
-            span=span(queue.period),
-        ),
+        _sizes(queue),
         say(
             "dequeued {rate:.1f} a second by {consumer_count:consumer|consumers}",
             rate=rate,
