@@ -1,4 +1,4 @@
-"""The TLS of one connection, without its socket."""
+"""TLS apart from the socket that carries it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PIECE = 256 * 1024
 class TlsLayer:
     """The TLS of one connection, without its socket. Safe from any thread.
 
-    server_hostname: None at the end that was connected to. What its methods raise is ssl.SSLError.
+    server_hostname: of the server, at the client's end; None at the server's. Its methods raise ssl.SSLError.
     """
 
     def __init__(self, context: ssl.SSLContext, server_hostname: str | None = None) -> None:
@@ -28,9 +28,10 @@ class TlsLayer:
 
     def start(self) -> bytes:
         """The bytes that begin the handshake, of the end that connects."""
-        return self._step(b"")
+        return self.handshake(b"")
 
-    def _step(self, data: bytes) -> bytes:
+    def handshake(self, data: bytes) -> bytes:
+        """Take bytes of the other end until :attr:`ready`; returns those to send."""
         with self._lock:
             self._incoming.write(data)
             try:
@@ -39,10 +40,6 @@ class TlsLayer:
             except ssl.SSLWantReadError:
                 pass
             return self._outgoing.read()
-
-    def handshake(self, data: bytes) -> bytes:
-        """Take bytes of the other end until :attr:`ready`; returns those to send."""
-        return self._step(data)
 
     def receive(self, data: bytes) -> bytes:
         """Take bytes of the other end; returns what they say. What TLS wants to answer goes with the next
@@ -66,19 +63,19 @@ class TlsLayer:
 
 
 def shake_hands(connection: socket.socket, context: ssl.SSLContext, host: str) -> TlsLayer:
-    """Agree on TLS with the server at the other end, whose certificate is to be of ``host``.
+    """Agree on TLS with the server at the other end, whose certificate must be of ``host``.
 
     Raises OSError, with the reason. What the server has said meanwhile comes with ``receive(b"")``.
     """
     try:
-        made = TlsLayer(context, host)
-        connection.sendall(made.start())
-        while not made.ready:
+        layer = TlsLayer(context, host)
+        connection.sendall(layer.start())
+        while not layer.ready:
             data = connection.recv(65536)
             if not data:
                 raise OSError("the other end has closed it, perhaps because it does not speak TLS")
-            connection.sendall(made.handshake(data))
+            connection.sendall(layer.handshake(data))
     except (OSError, ValueError) as error:
         connection.close()
         raise OSError(f"TLS: {getattr(error, 'verify_message', '') or error}") from error
-    return made
+    return layer
