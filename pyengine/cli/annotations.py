@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from pyengine import __version__
-from pyengine.backlog.findings import Finding, Severity
+from pyengine.backlog.findings import Finding, Said, Severity
 from pyengine.visible import one_line
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -17,10 +17,11 @@ _GITHUB = {Severity.INFO: "notice", Severity.WARNING: "warning", Severity.ERROR:
 
 
 def line_of(finding: Finding, text: str) -> int:
-    """The line of a file that first has the last word of ``where``, the name of a queue, group or client; else 1.
-
-    One in quotes stands before one in a comment.
+    """The line that ``where`` names; else the first line of the file with the last word of ``where``, which is the name
+    of a queue, group or client; else 1. A name in quotes goes before one in a comment.
     """
+    if isinstance(finding.where, Said) and isinstance(line := finding.where.fields.get("line"), int):
+        return line
     name = (str(finding.where).split() or [""])[-1]
     place = next((place for each in (f'"{name}"', f"'{name}'", name) if (place := text.find(each)) >= 0), -1)
     return 1 if place < 0 else text.count("\n", 0, place) + 1

@@ -103,12 +103,12 @@ def test_sarif_is_what_the_schema_asks_for(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_annotations_are_githubs_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "activemq.xml").write_text(TRAP, "utf-8")
+    (tmp_path / "activemq.xml").write_text('<!-- queue="orders.>" -->\n' + TRAP, "utf-8")
     monkeypatch.chdir(tmp_path)
     _, printed, _ = lint("activemq.xml", "nowhere.xml", "--format", "github")
     commands = printed.splitlines()
     assert all(re.fullmatch(r"::(error|warning|notice) file=[^,:]+,line=\d+,title=\w+::.+", each) for each in commands)
-    assert any("line=3,title=" in each for each in commands)
+    assert any("line=4,title=" in each for each in commands)
     assert commands[-1].startswith("::error file=nowhere.xml,line=1,title=not_read::")
 
 
@@ -169,7 +169,8 @@ def test_the_action_annotates_or_writes_sarif(tmp_path: Path) -> None:
     tools.mkdir()
     (tools / "pyengine").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pyengine "$@"\n')
     (tools / "pyengine").chmod(0o755)
-    (tmp_path / "activemq.xml").write_text(TRAP, "utf-8")
+    another = '<policyEntry topic="prices" strictOrderDispatch="true"/>\n'
+    (tmp_path / "activemq.xml").write_text(TRAP.replace("</policyEntries>", f"{another}</policyEntries>"), "utf-8")
 
     def run(**inputs: str) -> subprocess.CompletedProcess[str]:
         environment = {**ENVIRONMENT, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}"}
@@ -184,6 +185,11 @@ def test_the_action_annotates_or_writes_sarif(tmp_path: Path) -> None:
         )
 
     annotated = run(FILES="activemq.xml\n\n")
-    assert annotated.stdout.startswith("::"), annotated.stderr
-    run(FILES="activemq.xml", SARIF="found.sarif")
-    check(json.loads((tmp_path / "found.sarif").read_text("utf-8")), "log")
+    assert re.findall(r",title=(\w+)::", annotated.stdout) == [
+        "strict_order_fills_one", "wrong_kind", "slow_subscriber_blocks"
+    ], annotated.stderr  # fmt: skip
+    chosen = {"SELECT": "wrong_kind,strict_order_fills_one", "IGNORE": "wrong_kind"}
+    run(FILES="activemq.xml", SARIF="found.sarif", **chosen)
+    log = json.loads((tmp_path / "found.sarif").read_text("utf-8"))
+    check(log, "log")
+    assert [result["ruleId"] for result in log["runs"][0]["results"]] == ["strict_order_fills_one"]
