@@ -18,7 +18,7 @@ from bench.contest import RivalMissingError
 from pyengine import activemq, rocketmq
 from tests.activemq.stomp.real import RELEASES, RealBroker
 from tests.examples.processor_time import at_most
-from tests.house.examples import ROOT
+from tests.house.examples import ROOT, blocks
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
 
@@ -33,12 +33,22 @@ def printed(script: str, *arguments: str) -> list[str]:
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )  # fmt: skip
     # A pull that the broker holds while its consumer leaves the group is answered so, as the real broker does.
-    told = re.sub(r"execute the pull request exception, .*\nCODE: 24 .*\n(?:See https://.*\n)?", "", done.stderr)
-    assert (done.returncode, told) == (0, "")
+    unexpected = re.sub(r"execute the pull request exception, .*\nCODE: 24 .*\n(?:See https://.*\n)?", "", done.stderr)
+    assert (done.returncode, unexpected) == (0, "")
     return done.stdout.splitlines()
 
 
 BILLED = ["invoice: invoice for 17", "dead letter: many"]
+
+
+@pytest.mark.parametrize(
+    ("page", "script"),
+    [("docs/rocketmq-interop.md", "rocketmq_billing.py"), ("docs/stomp.md", "activemq_billing.py")],
+)
+def test_the_page_shows_what_the_service_prints(page: str, script: str) -> None:
+    command = f"$ python examples/service/{script}"
+    (shown,) = (block.splitlines() for block in blocks(page, "console") if block.startswith(f"{command}\n"))
+    assert shown[: shown.index(next(line for line in shown[1:] if line.startswith("$")))] == [command, *BILLED]
 
 
 def test_the_rocketmq_service_runs_in_its_process() -> None:
