@@ -102,13 +102,13 @@ class Loop(ConsumerRebalanceListener):
     async def _commit(self) -> None:
         self._uncommitted.update((TopicPartition(*each), offset) for each, offset in self.worker.commits().items())
         if self._uncommitted:
-            told = dict(self._uncommitted)
+            offsets = dict(self._uncommitted)
             try:
-                await self._consumer.commit(told)
+                await self._consumer.commit(offsets)
             except KafkaError as failure:  # a rebalance is going on, or nobody answers: the next time
                 log.warning("not committed: %s", failure)
             else:
-                for each, offset in told.items():
+                for each, offset in offsets.items():
                     if self._uncommitted.get(each) == offset:
                         del self._uncommitted[each]
 
@@ -120,8 +120,8 @@ class Loop(ConsumerRebalanceListener):
         left = self.assigned & set(revoked)
         self.assigned -= left
         self._paused.clear()  # aiokafka resumes all of them
-        told = {each: self._uncommitted.pop(each) for each in left if each in self._uncommitted}
-        safe = told | {TopicPartition(*each): offset for each, offset in self.worker.revoke(left).items()}
+        offsets = {each: self._uncommitted.pop(each) for each in left if each in self._uncommitted}
+        safe = offsets | {TopicPartition(*each): offset for each, offset in self.worker.revoke(left).items()}
         if safe:
             try:
                 await self._consumer.commit(safe)

@@ -129,8 +129,8 @@ class Loop:
         left = {(each.topic, each.partition) for each in partitions} & self.assigned
         self.assigned -= left
         self._paused -= left
-        told = {each: self._uncommitted.pop(each) for each in left if each in self._uncommitted}
-        return told | self.worker.revoke(left)
+        offsets = {each: self._uncommitted.pop(each) for each in left if each in self._uncommitted}
+        return offsets | self.worker.revoke(left)
 
     def _on_revoke(self, _: Consumer, partitions: list[TopicPartition]) -> None:
         safe = self._leave(partitions)

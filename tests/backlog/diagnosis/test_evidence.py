@@ -76,7 +76,7 @@ def test_jolokia_gives_the_broker_s_own_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes", "dequeued", "consumers", "told"),
+    ("name", "sizes", "dequeued", "consumers", "codes"),
     [
         ("orders.eu", (1200, 1800), (5, 5), 2, ["consumer_stopped"]),
         ("orders.eu", (1200, 1200), (5, 5), 2, ["consumer_stopped"]),
@@ -87,7 +87,7 @@ def test_jolokia_gives_the_broker_s_own_numbers() -> None:
     ],
 )
 def test_a_listing_of_queues_twice_shows_consumers_that_take_nothing(
-    name: str, sizes: tuple[int, int], dequeued: tuple[int, int], consumers: int, told: list[str]
+    name: str, sizes: tuple[int, int], dequeued: tuple[int, int], consumers: int, codes: list[str]
 ) -> None:
     titles = "Name  Queue Size  Producer #  Consumer #  Enqueue #  Dequeue #\n"
     looks = [
@@ -95,7 +95,7 @@ def test_a_listing_of_queues_twice_shows_consumers_that_take_nothing(
         for at, (size, gone) in enumerate(zip(sizes, dequeued, strict=True))
     ]
     found = diagnose(read_text("".join(looks), "dstat.txt"))
-    assert [each.code for each in found if each.code != "dead_letters"] == told
+    assert [each.code for each in found if each.code != "dead_letters"] == codes
 
 
 def test_tables_are_read_by_their_header() -> None:
