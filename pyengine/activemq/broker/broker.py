@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
-from hmac import compare_digest
 from pathlib import Path
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
@@ -23,7 +22,8 @@ from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq._runtime.region_broker import RegionBroker
 from pyengine.activemq.broker.administration import Administration
 from pyengine.activemq.broker.advisories import Advisories
-from pyengine.activemq.broker.authorization import ANONYMOUS, Authorization
+from pyengine.activemq.broker.authentication import Authentication
+from pyengine.activemq.broker.authorization import Authorization
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, teller
@@ -51,13 +51,12 @@ from pyengine.activemq.transport.commands import (
     MessagePull,
     ProducerInfo,
 )
-from pyengine.activemq.transport.connectors import ConnectorURI, check_open, connector_uri
+from pyengine.activemq.transport.connectors import ConnectorURI, connector_uri
 from pyengine.attributes import Declared, letters, named_arguments
 from pyengine.clock import Clock, ManualClock, SystemClock, Timer
 from pyengine.destinations import Destination, composite_parts, parse_destination
 from pyengine.durations import milliseconds
 from pyengine.errors import (
-    AuthenticationError,
     ConfigurationError,
     IllegalStateError,
     InvalidClientIDError,
@@ -195,17 +194,15 @@ class Broker(Declared, RegionBroker, Administration):
         if directory == "":
             raise ConfigurationError("Broker.directory", "''", "names no folder", "None keeps no store, '.' is here")
         listened_on = tuple(map(connector_uri, transport_connectors))
-        check_open(listened_on, users=users is not None, allow_anonymous=allow_anonymous)
+        self._authentication = Authentication(users, groups or {}, allow_anonymous=allow_anonymous)
+        self._authentication.check_open(listened_on)
         if name in _RUNNING:
             raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
         self.name = name
         self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
         self._owns_clock = clock is None
         self.clock = SystemClock(f"ActiveMQ Broker[{name}] Scheduler") if clock is None else clock
-        self._users = None if users is None else dict(users)
-        self._allow_anonymous = allow_anonymous
         self._directory = "" if directory is None else str(Path(directory).absolute())
-        self._groups = {user: tuple(each) for user, each in (groups or {}).items()}
         self._authorization = None if authorization_plugin is None else Authorization(authorization_plugin)
         self._connectors: ConnectorThread | None = None
         store: SqliteStore | None = None
@@ -442,7 +439,7 @@ class Broker(Declared, RegionBroker, Administration):
         """Listen on one more address; see transport_connectors. Raises ConfigurationError."""
         check("Broker.add_connector.uri", uri, str)
         added = connector_uri(uri)
-        check_open([added], users=self._users is not None, allow_anonymous=self._allow_anonymous)
+        self._authentication.check_open([added])
         self._open()
         if self._connectors is None:
             self._listen((added,))
@@ -459,15 +456,7 @@ class Broker(Declared, RegionBroker, Administration):
         """Let a client in that comes over the network; returns the groups of its user. Raises AuthenticationError for a
         user that is not known or has another password, and for one without a name where there are users and anonymous
         ones are not allowed."""
-        if self._users is None:
-            return ()
-        if user is None and self._allow_anonymous:
-            return (ANONYMOUS,)
-        known = self._users.get(user or "")
-        if known is None or not compare_digest(known.encode(), (password or "").encode()):
-            name = "null" if user is None else user
-            raise AuthenticationError(f"User name [{name}] or password is invalid.")
-        return self._groups.get(user or "", ())
+        return self._authentication.groups_of(user, password)
 
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
         """See Transport."""
