@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 from weakref import WeakValueDictionary
 
 from pyengine import Selector
-from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
 from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq._runtime.region_broker import RegionBroker
+from pyengine.activemq.broker.acknowledgements import Acknowledgements
 from pyengine.activemq.broker.administration import Administration
 from pyengine.activemq.broker.advisories import Advisories
 from pyengine.activemq.broker.authentication import Authentication
@@ -30,7 +30,7 @@ from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Eve
 from pyengine.activemq.broker.inactive import InactiveDestinations
 from pyengine.activemq.broker.interceptors import Interceptors
 from pyengine.activemq.broker.producers import Producers
-from pyengine.activemq.broker.queues import QueueDestination, acknowledged
+from pyengine.activemq.broker.queues import QueueDestination
 from pyengine.activemq.broker.router import AnyDestination, Router
 from pyengine.activemq.broker.scheduler import KEPT_IN, Scheduler
 from pyengine.activemq.broker.services import BrokerServices
@@ -39,7 +39,6 @@ from pyengine.activemq.broker.statistics import Statistics
 from pyengine.activemq.broker.subscription import Connection, Source, Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
-from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.broker.transactions import Transactions
 from pyengine.activemq.broker.views import DestinationView
 from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
@@ -254,6 +253,7 @@ class Broker(Declared, RegionBroker, Administration):
                 remove_connection=partial(self.remove_connection, lost=True),
             )
             self._transactions = Transactions()
+            self._acknowledgements = Acknowledgements(self.clock, self.topics, self._transactions)
             self.producers = Producers()
             self._temporary: dict[Destination, Connection] = {}
             self._connected = 0
@@ -677,42 +677,7 @@ class Broker(Declared, RegionBroker, Administration):
         return not self.interceptors.takes(connection_id, destination, message, None, now)
 
     def _acknowledge_of(self, subscription: Subscription, ack: MessageAck) -> None:
-        """What a consumer says of its messages. What one queue's core alone decides, the region says there at once."""
-        if ack.transaction_id is not None and ack.kind is AckKind.POISON:
-            raise JMSError(
-                f"Poison ack cannot be transacted: message {ack.last_message_id} of consumer {ack.consumer_id}"
-            )
-        transaction = None if ack.transaction_id is None else self._transactions.find(ack.transaction_id)
-        try:
-            self._acknowledge_held(subscription, ack, transaction)
-        except JMSError as error:
-            # Nobody waits for it: the transaction can only be rolled back (rollbackOnlyOnAsyncException).
-            if transaction is not None and transaction.failed is None:
-                transaction.failed = error
-            raise
-
-    def _acknowledge_held(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
-        if subscription.topic is not None:
-            self.topics.acknowledge(subscription, ack, transaction)
-            return
-        astray = subscription.astray(ack) if ack.kind is AckKind.POISON else None
-        if subscription.spread:
-            before = 0 if transaction is None else acknowledged(transaction, subscription, ack.last_message_id)
-            for queue, part in subscription.parts_of(ack, before):
-                queue.acknowledge(subscription, part, transaction, self.clock.now())
-            subscription.wake(queue)
-        else:
-            queue = next((each for each in subscription.queues if subscription.find(ack.last_message_id, each)), None)
-            if queue is None:
-                raise JMSError(
-                    f"unmatched acknowledge: message {ack.last_message_id} is not held by consumer {ack.consumer_id}"
-                )
-            queue.acknowledge(subscription, ack, transaction, self.clock.now())
-        if astray is not None:
-            raise JMSError(
-                f"unmatched acknowledge: message {ack.last_message_id} does not come behind {ack.first_message_id} at "
-                f"consumer {ack.consumer_id}, whose messages from there on were given up"
-            )
+        self._acknowledgements.take(subscription, ack)
 
     def pull(self, pull: MessagePull) -> None:
         """See Transport."""
