@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -11,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
-from weakref import WeakValueDictionary
 
 from pyengine import Selector
 from pyengine._engine.activemq.region.queue_region import QueueRegion
@@ -24,6 +22,7 @@ from pyengine.activemq.broker.administration import Administration
 from pyengine.activemq.broker.advisories import Advisories
 from pyengine.activemq.broker.authentication import Authentication
 from pyengine.activemq.broker.authorization import Authorization
+from pyengine.activemq.broker.broker_registry import BrokerRegistry
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, teller
@@ -63,7 +62,7 @@ from pyengine.errors import (
     PyengineError,
     counted,
 )
-from pyengine.processes import belong, forget_at_fork
+from pyengine.processes import belong
 from pyengine.topology.authorization import AuthorizationPlugin
 from pyengine.topology.checked import check, check_arguments
 from pyengine.topology.not_modelled import NotModelled
@@ -84,28 +83,12 @@ if TYPE_CHECKING:
 
 E = TypeVar("E", bound=Event)
 WRITE_DELAY = 2  # ms after which an acknowledgement that came while another thread wrote is written, if none has yet
-_RUNNING: WeakValueDictionary[str, Broker] = WeakValueDictionary()
-_LOCK = threading.RLock()  # taken by itself: Ctrl-C within Condition.__enter__ would leave it locked
-_STARTED = threading.Condition(_LOCK)
-
-
-def _forget_running() -> None:
-    """In a process that was forked: the brokers are the parent's, and another thread may have held the lock."""
-    global _LOCK, _STARTED
-    _RUNNING.clear()
-    _LOCK = threading.RLock()
-    _STARTED = threading.Condition(_LOCK)
-
-
-forget_at_fork(_forget_running)
+_REGISTRY: BrokerRegistry[Broker] = BrokerRegistry()
 
 
 def running_broker(name: str, wait: int = 0) -> Broker | None:
     """The broker of that name in this process (``vm://name``), or None if none comes within ``wait`` ms."""
-    if wait > 0:
-        with _LOCK:
-            _STARTED.wait_for(lambda: name in _RUNNING, wait / 1000)
-    return _RUNNING.get(name)
+    return _REGISTRY.lookup(name, wait)
 
 
 @named_arguments
@@ -195,8 +178,7 @@ class Broker(Declared, RegionBroker, Administration):
         listened_on = tuple(map(connector_uri, transport_connectors))
         self._authentication = Authentication(users, groups or {}, allow_anonymous=allow_anonymous)
         self._authentication.check_open(listened_on)
-        if name in _RUNNING:
-            raise IllegalStateError(f"a broker named {name!r} is running; close it, or give this one another name=")
+        _REGISTRY.check_free(name)
         self.name = name
         self.policies = policies if isinstance(policies, PolicyMap) else PolicyMap(tuple(policies))
         self._owns_clock = clock is None
@@ -267,7 +249,7 @@ class Broker(Declared, RegionBroker, Administration):
                 remove=partial(self.remove_destination, ""),
             )
             self._closed = False
-            _RUNNING[name] = self
+            _REGISTRY.bind(name, self)
             with self.outbox:
                 scheduler = Scheduler(services, self.started, self.router.route) if scheduler_support else None
                 statistics = Statistics(self, self.router.route) if statistics_plugin else None
@@ -290,11 +272,10 @@ class Broker(Declared, RegionBroker, Administration):
                     self.topics.durables.recover(self.store)
             belong(self)
             self._listen(listened_on)
-            with _LOCK:
-                _STARTED.notify_all()
+            _REGISTRY.announce()
         except BaseException:  # Ctrl-C too
             self._closed = True
-            _RUNNING.pop(name, None)
+            _REGISTRY.unbind(name, self)
             try:
                 if store is not None:
                     store.close()
@@ -387,8 +368,7 @@ class Broker(Declared, RegionBroker, Administration):
                 if self.store is not None:
                     ending.callback(self.store.close)
                 self._closed = True
-                if _RUNNING.get(self.name) is self:
-                    del _RUNNING[self.name]
+                _REGISTRY.unbind(self.name, self)
                 left = list(self._connections.values())
                 self._connections.clear()
             for connection in left:
