@@ -629,14 +629,12 @@ class Broker(Declared, RegionBroker, Administration):
         transaction = self._transactions.find(transaction_id)
         message.connection_id = transaction.connection_id
         message.producer_transaction_id = transaction.transaction_id
-        self.router.creator = transaction.connection_id
         try:
-            self.router.route(destination, message, self.clock.now(), transaction)
+            with self.router.on_behalf_of(transaction.connection_id):
+                self.router.route(destination, message, self.clock.now(), transaction)
         except PyengineError as error:
             transaction.failed = error
             raise
-        finally:
-            self.router.creator = None
 
     @property
     def scheduler_support(self) -> bool:
