@@ -34,7 +34,7 @@ class Acknowledgements:
         try:
             self._take_held(subscription, ack, transaction)
         except JMSError as error:
-            # Nobody waits for it: the transaction can only be rolled back (rollbackOnlyOnAsyncException).
+            # No caller waits for it: the transaction can only be rolled back (rollbackOnlyOnAsyncException).
             if transaction is not None and transaction.failed is None:
                 transaction.failed = error
             raise

@@ -1,4 +1,4 @@
-"""Who may connect over a network, and the groups of a user (SimpleAuthenticationPlugin)."""
+"""The users that may connect over a network, and their groups (SimpleAuthenticationPlugin)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pyengine.errors import AuthenticationError
 class Authentication:
     """The users of one broker.
 
-    users: names and passwords; None: everybody may come in. groups: user -> groups. allow_anonymous: clients without a
-    name may come in too, from any address.
+    users: names and passwords; None: every client may come in, from this machine alone without allow_anonymous.
+    groups: user -> groups. allow_anonymous: clients without a name may come in too.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class Authentication:
         self._allow_anonymous = allow_anonymous
 
     def check_open(self, uris: Iterable[ConnectorURI]) -> None:
-        """Raise ConfigurationError for an address that other machines reach while anybody may come in."""
+        """Raise ConfigurationError for an address that other machines reach while every client may come in."""
         check_open(uris, users=self._users is not None, allow_anonymous=self._allow_anonymous)
 
     def groups_of(self, user: str | None, password: str | None) -> tuple[str, ...]:
