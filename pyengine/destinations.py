@@ -32,6 +32,11 @@ PLAIN_NAME = re.compile(r"[\w.>*-]+")  # a name without prefix, parts, options o
 ADVISORY = "ActiveMQ.Advisory."  # prefix of the topics on which a broker publishes advisories
 
 
+def is_advisory(destination: Destination) -> bool:
+    """Whether it is a topic on which a broker publishes advisories (AdvisorySupport.isAdvisoryTopic)."""
+    return destination.kind == "topic" and destination.name.startswith(ADVISORY)
+
+
 def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]:
     """The destinations that a string names: one, or the parts of a composite ``A,topic://B`` each once, in the order
     written.

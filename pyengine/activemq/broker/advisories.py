@@ -32,7 +32,7 @@ from pyengine.activemq.transport.commands import (
     RemoveInfo,
     RemoveSubscriptionInfo,
 )
-from pyengine.destinations import ADVISORY, TYPE_NAMES, Destination
+from pyengine.destinations import ADVISORY, TYPE_NAMES, Destination, is_advisory
 
 # The switch of a policy entry for each kind of event that has one.
 SWITCHES: dict[type[Event], str] = {
@@ -111,7 +111,7 @@ class Advisories:
                 self._of_producer(producer.destination, producer, target)
         if any(name.startswith("Consumer.") for name in names):
             for each in self._consumers():
-                if not _is_advisory(each.info.destination):
+                if not is_advisory(each.info.destination):
                     self._of_consumer(each.info.destination, each.info, target)
 
     # What clients do
@@ -130,7 +130,7 @@ class Advisories:
     def consumer_added(self, subscription: Subscription) -> None:
         """A consumer is attached to its destinations."""
         info = subscription.info
-        if not _is_advisory(info.destination):
+        if not is_advisory(info.destination):
             self._of_consumer(info.destination, info)
         elif subscription in self._listeners:
             self._replay(subscription)
@@ -138,7 +138,7 @@ class Advisories:
     def consumer_removed(self, subscription: Subscription) -> None:
         """A consumer is gone from its destinations."""
         destination = subscription.info.destination
-        if not _is_advisory(destination) and (not destination.is_temporary or destination in self._destinations):
+        if not is_advisory(destination) and (not destination.is_temporary or destination in self._destinations):
             self._of_consumer(destination, RemoveInfo("consumer", subscription.info.consumer_id))
 
     def subscription_removed(self, connection_id: str, client_id: str, name: str, destination: Destination) -> None:
@@ -147,7 +147,7 @@ class Advisories:
 
     def producer_added(self, info: ProducerInfo) -> None:
         """A producer came."""
-        if info.destination is not None and not _is_advisory(info.destination):
+        if info.destination is not None and not is_advisory(info.destination):
             self._producers[info.producer_id] = info
             self._of_producer(info.destination, info)
 
@@ -160,7 +160,7 @@ class Advisories:
 
     def destination_added(self, destination: Destination, connection_id: str | None) -> None:
         """A destination was made by a command of that connection; None: by the broker itself."""
-        if not _is_advisory(destination):
+        if not is_advisory(destination):
             info = self._destinations[destination] = DestinationInfo(destination, False, connection_id or "")
             self._send(TYPE_NAMES[destination.kind], info)
 
@@ -185,7 +185,7 @@ class Advisories:
 
     def fire(self, event: Event) -> None:
         """Send the advisory message of an event if the policy entry of its destination asks for one."""
-        if not self._listeners or event.destination.name.startswith(ADVISORY):
+        if not self._listeners or is_advisory(event.destination):
             return
         always = ALWAYS.get(type(event))
         switch = SWITCHES.get(type(event))
@@ -257,10 +257,6 @@ class Advisories:
             target_consumer_id=target,
         )
         self._routes.route(Destination(ADVISORY + name, "topic"), message, self._services.clock.now())
-
-
-def _is_advisory(destination: Destination) -> bool:
-    return destination.kind == "topic" and destination.name.startswith(ADVISORY)
 
 
 def _kind(destination: Destination) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyengine.activemq.transport.commands import ConnectionInfo
-from pyengine.destinations import ADVISORY, Destination
+from pyengine.destinations import Destination, is_advisory
 from pyengine.errors import AuthenticationError
 from pyengine.topology.authorization import AuthorizationPlugin, Operation
 
@@ -57,5 +57,5 @@ class Authorization:
 
     def check_creation(self, connection_id: str | None, destination: Destination) -> None:
         """The same of a destination that a command of a connection makes. Topics of advisories are the broker's own."""
-        if connection_id is not None and not destination.name.startswith(ADVISORY):
+        if connection_id is not None and not is_advisory(destination):
             self.check(connection_id, destination, "admin")

@@ -8,7 +8,10 @@ import pytest
 
 from pyengine import MapBody, Message
 from pyengine.activemq import Broker, ConnectionFactory
+from pyengine.activemq.broker.authorization import Authorization
+from pyengine.activemq.transport.commands import ConnectionInfo
 from pyengine.destinations import Destination, destination_of
+from pyengine.errors import AuthenticationError
 from pyengine.topology.authorization import AuthorizationEntry, AuthorizationPlugin
 from tests.activemq.stomp.raw import RawClient
 
@@ -42,6 +45,14 @@ def test_temporary_destinations_have_an_entry_of_their_own() -> None:
     entry = AuthorizationEntry(admin=("makers",))
     assert not AuthorizationPlugin(temp_destination_entry=entry).allows(("users",), temporary, "admin")
     assert AuthorizationPlugin(default_entry=entry).allows(("makers",), Destination("any"), "admin")
+
+
+def test_only_topics_of_advisories_are_made_without_a_right() -> None:
+    rights = Authorization(AuthorizationPlugin())
+    rights.connected(ConnectionInfo("c", user_name="usr", groups=("users",)))
+    rights.check_creation("c", Destination("ActiveMQ.Advisory.Connection", "topic"))
+    with pytest.raises(AuthenticationError, match="not authorized to create: queue://"):
+        rights.check_creation("c", Destination("ActiveMQ.Advisory.Connection"))
 
 
 XML = """<beans xmlns="http://www.springframework.org/schema/beans"><broker xmlns="http://activemq.apache.org/schema/core"
