@@ -31,6 +31,7 @@ JMS_TRANSFORMATIONS = frozenset(
 READ_FROM = frozenset({"jms-map-xml", "jms-map-json", "jms-object-xml", "jms-object-json"})
 # Capacity of the HashMap whose order the headers of a MESSAGE are written in (LegacyFrameTranslator.convertMessage).
 CAPACITY = 32
+BLANKS = "".join(map(chr, range(33)))  # what Java's String.trim takes away
 MUST_BEGIN = "ActiveMQ STOMP destinations must begin with one of: /queue/ /topic/ /temp-queue/ /temp-topic/"
 _PREFIXES = (
     ("/queue/", "queue://"),
@@ -102,7 +103,7 @@ class TemporaryNames:
         return self._parse(text, fallback)
 
     def _parse(self, text: str, fallback: bool) -> Destination:
-        trimmed = text.strip(_BLANKS)
+        trimmed = text.strip(BLANKS)
         parts = []
         for part in _split(trimmed):
             for prefix, qualified in _PREFIXES:
@@ -120,7 +121,6 @@ class TemporaryNames:
 
 
 _NO_NAMES = TemporaryNames(lambda kind: Destination("", kind))
-_BLANKS = "".join(map(chr, range(33)))  # what Java's String.trim takes away
 
 
 def _split(text: str) -> list[str]:

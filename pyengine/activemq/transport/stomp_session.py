@@ -18,6 +18,7 @@ from pyengine.activemq.options import MAX_PREFETCH_SIZE, PrefetchPolicy
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, Transport
 from pyengine.activemq.transport.java_exceptions import CONVERT, SECURITY, MissingDestinationError, java_error
 from pyengine.activemq.transport.stomp_frames import (
+    BLANKS,
     CAPACITY,
     TRANSFORMATION,
     BrokenFrameError,
@@ -39,7 +40,6 @@ SERVER = "ActiveMQ/5.18.6"
 PROTOCOL = "org.apache.activemq.transport.stomp.ProtocolException"
 TRACE = "\tat pyengine.activemq\n"  # in place of ActiveMQ's own lines
 _POLICY = PrefetchPolicy()
-_BLANKS = "".join(map(chr, range(33)))  # what Java's String.trim takes away
 
 
 class Subscription:
@@ -158,12 +158,12 @@ class StompSession:
             raise RefusedFrameError("Already connected.")
         headers = frame.headers
         accepted = headers.get("accept-version", "1.0")
-        common = [version for version in VERSIONS if version in accepted.strip(_BLANKS).split(",")]
+        common = [version for version in VERSIONS if version in accepted.strip(BLANKS).split(",")]
         if not common:
             problem = f"Invalid Protocol version[{accepted}], supported versions are: [{', '.join(VERSIONS)}]"
             raise RefusedFrameError(problem, fatal=True)
         self.version = max(common)
-        self._agree_on_heart_beats(headers.get("heart-beat", self._default_heart_beat).strip(_BLANKS))
+        self._agree_on_heart_beats(headers.get("heart-beat", self._default_heart_beat).strip(BLANKS))
         self.client_id = headers.get("client-id", self.connection_id)
         info = ConnectionInfo(
             self.connection_id,
