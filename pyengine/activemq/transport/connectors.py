@@ -46,7 +46,7 @@ class ConnectorURI:
     host: str
     port: int
     maximum_connections: int = 10_000
-    max_frame_size: int = 1 << 63 - 1
+    max_frame_size: int = (1 << 63) - 1
     max_data_length: int = 100 * 1024 * 1024
     connect_attempt_timeout: int = 30_000
     so_timeout: int = 0
