@@ -7,12 +7,13 @@ and stands for the broker: message queues, committed offsets, held pulls. Rows a
 workload; a message costs its row at an offset and its entry in the client's process queue.
 
 Invariants: ``lines[q].rows[offset]`` is the row at an offset; an offset of a line is never used twice; a Share is one
-stay of a queue at a client and is over once its process queue is dropped; a batch is at a thread, in its client's line
-or free; a share that holds a pull is in its line's ``held``, and one entry of the event queue watches over its holds.
+stay of a queue at a client and is over once its process queue is dropped; a batch is at a thread, waits for one at its
+client, or is free; a share that holds a pull is in its line's ``held``, and one entry of the event queue watches over
+its holds.
 
-While no client has a message, clients write, look and pull at fixed periods and change nothing. A long stretch of that
-is skipped: each periodic event is postponed by whole periods of its own, and the last two periods of the longest are
-stepped through, which gives events that fall due together their order.
+While no client has a message, clients persist, check and pull at fixed periods and change nothing. A long stretch of
+that is skipped: each periodic event is postponed by whole periods of its own, and the last two periods of the longest
+are stepped through, which gives events that fall due together their order.
 """
 
 from libc.stdint cimport int32_t, int64_t
@@ -39,13 +40,13 @@ cdef struct Batch:
     int64_t end
     int64_t work            # ns
     int32_t share
-    int32_t next            # in its client's line, or of the free ones; -1 none
+    int32_t next            # of those that wait at the client, or of the free ones; -1 none
 
 
 cdef class Line:
     cdef readonly object queue          # the message queue, as the allocation knows it
     cdef int64_t* rows
-    cdef int64_t* begun                 # ms when the client that caches the offset began with it, -1 not yet
+    cdef int64_t* consume_start         # ms when the client that caches the offset began with it, -1 not yet
     cdef readonly int64_t size
     cdef int64_t capacity
     cdef public int64_t stored          # committed offset at the broker, -1 none
@@ -122,7 +123,7 @@ cdef class PullRun:
     cdef int64_t pending_results        # LISTENER_RETURN and RETRY in the heap
     cdef int64_t progressed             # when one of them, an arrival or a pull with messages last was
     cdef int64_t patience               # ns without any after which nothing will happen any more
-    cdef int64_t idle_look              # time of the next check whether all clients are idle
+    cdef int64_t next_idle_check        # ns, when it is next checked whether all clients are idle
     cdef const int64_t* arrival
     cdef const int64_t* service
     cdef const int32_t* line_of
@@ -146,7 +147,7 @@ cdef class PullRun:
     cdef int free_batch(self, int32_t number) noexcept
     cdef int arrive(self, Line line, int64_t row) except -1
     cdef int pull(self, Share share) except -1
-    cdef int pull_timed_out(self, Event due) except -1
+    cdef int pull_timed_out(self, Event event) except -1
     cdef int pull_result(self, Share share) except -1
     cdef int start_batches(self, Member member) except -1
     cdef int finish_batch(self, int32_t number) except -1
@@ -157,5 +158,5 @@ cdef class PullRun:
     cdef int step(self) except -1
     cdef int persist(self, Member member) except -1
     cdef int notify_members(self) except -1
-    cdef int64_t period(self, const Event* due) except -1
+    cdef int64_t period(self, const Event* event) except -1
     cdef int skip(self, int64_t to) except -1

@@ -46,7 +46,7 @@ cdef enum:
 
 cdef int64_t MINUTE = 60_000 * <int64_t> MILLISECOND
 cdef int64_t HELD_BACK = CACHE_FLOW_CONTROL * MILLISECOND
-cdef int64_t IDLE_LOOK = 1_000 * <int64_t> MILLISECOND
+cdef int64_t IDLE_CHECK_PERIOD = 1_000 * <int64_t> MILLISECOND
 cdef int64_t SHORTEST_IDLE = 60_000 * <int64_t> MILLISECOND    # the shortest consumeTimeout
 
 
@@ -60,7 +60,7 @@ cdef class Line:
 
     def __dealloc__(self):
         free(self.rows)
-        free(self.begun)
+        free(self.consume_start)
 
     def __reduce__(self):
         raise TypeError("a queue of a simulation cannot be pickled")
@@ -69,9 +69,9 @@ cdef class Line:
         if self.size == self.capacity:
             self.capacity = max(64, 2 * self.capacity)
             self.rows = <int64_t*> resize(self.rows, self.capacity * sizeof(int64_t))
-            self.begun = <int64_t*> resize(self.begun, self.capacity * sizeof(int64_t))
+            self.consume_start = <int64_t*> resize(self.consume_start, self.capacity * sizeof(int64_t))
         self.rows[self.size] = row
-        self.begun[self.size] = -1
+        self.consume_start[self.size] = -1
         self.size += 1
         return 0
 
@@ -143,14 +143,14 @@ cdef class PullRun:
             if self.service[row] < 0:
                 raise InvalidMessageError("services", self.service[row], "must not be negative")
             self.longest = max(self.longest, self.service[row])
-        cdef int64_t[::1] began, ended
-        cdef int32_t[::1] times
+        cdef int64_t[::1] started, finished
+        cdef int32_t[::1] deliveries
         self.started = np.full(self.rows, -1, np.int64)
         self.finished = np.full(self.rows, -1, np.int64)
         self.deliveries = np.zeros(self.rows, np.int32)
         if self.rows:
-            began, ended, times = self.started, self.finished, self.deliveries
-            self.start_time, self.finish_time, self.delivery_count = &began[0], &ended[0], &times[0]
+            started, finished, deliveries = self.started, self.finished, self.deliveries
+            self.start_time, self.finish_time, self.delivery_count = &started[0], &finished[0], &deliveries[0]
 
     def __dealloc__(self):
         free(self.batches)
@@ -281,8 +281,8 @@ cdef class PullRun:
             next_arrival = self.arrival[self.arrived] if self.arrived < self.rows else NEVER
             if min(next_due, next_arrival) > end or (not self.events.size and self.arrived == self.rows):
                 break
-            if self.now >= self.idle_look and self.pending_results == 0 and min(end, next_arrival) < NEVER:
-                self.idle_look = time_after(self.now, IDLE_LOOK)
+            if self.now >= self.next_idle_check and self.pending_results == 0 and min(end, next_arrival) < NEVER:
+                self.next_idle_check = time_after(self.now, IDLE_CHECK_PERIOD)
                 self.skip(min(end, next_arrival))
                 next_due = self.events.next_time()
             if next_due <= next_arrival:
@@ -305,30 +305,30 @@ cdef class PullRun:
         return alive or self.arrived < self.rows
 
     cdef int step(self) except -1:
-        cdef Event due = self.events.pop()
+        cdef Event event = self.events.pop()
         cdef Member member
-        self.now = due.time
-        if due.kind == LISTENER_RETURN:
+        self.now = event.time
+        if event.kind == LISTENER_RETURN:
             self.pending_results -= 1
             self.progressed = self.now
-            return self.finish_batch(due.subject)
-        if due.kind == PULL:
-            return self.pull(self.shares[due.subject])
-        if due.kind == PULL_RESULT:
-            return self.pull_result(self.shares[due.subject])
-        if due.kind == PULL_TIMEOUT:
-            return self.pull_timed_out(due)
-        if due.kind == RETRY:
+            return self.finish_batch(event.subject)
+        if event.kind == PULL:
+            return self.pull(self.shares[event.subject])
+        if event.kind == PULL_RESULT:
+            return self.pull_result(self.shares[event.subject])
+        if event.kind == PULL_TIMEOUT:
+            return self.pull_timed_out(event)
+        if event.kind == RETRY:
             self.pending_results -= 1
             self.progressed = self.now
-            return self.arrive(self.lines[len(self.lines) - 1], due.number)
-        member = self.members[due.subject]
+            return self.arrive(self.lines[len(self.lines) - 1], event.number)
+        member = self.members[event.subject]
         if member.gone:
             return 0
-        if due.kind == PERSIST:
+        if event.kind == PERSIST:
             self.persist(member)
             return self.plan(time_after(self.now, <int64_t> PERSIST_PERIOD * MILLISECOND), PERSIST, member.number)
-        if due.kind == CLEAN:
+        if event.kind == CLEAN:
             self.clean(member)
             return self.plan(time_after(self.now, member.timeout()), CLEAN, member.number)
         if nanoseconds(member.timer.due(), MILLISECOND) > self.now:
@@ -345,35 +345,35 @@ cdef class PullRun:
                           (<Member> member).number)
         return 0
 
-    cdef int64_t period(self, const Event* due) except -1:
+    cdef int64_t period(self, const Event* event) except -1:
         # The period in ns of an event that recurs without changing anything; 0 for one that changes something.
         cdef Share share
         cdef Member member
-        if due.kind == PULL_TIMEOUT:
-            share = self.shares[due.subject]
-            if share.held and due.time == share.held_until and goes_on(share.process) and not share.member.gone:
+        if event.kind == PULL_TIMEOUT:
+            share = self.shares[event.subject]
+            if share.held and event.time == share.held_until and goes_on(share.process) and not share.member.gone:
                 return time_after(<int64_t> HELD * MILLISECOND, self.round_trip)
             return 0
-        if due.kind != PERSIST and due.kind != CLEAN and due.kind != REBALANCE:
+        if event.kind != PERSIST and event.kind != CLEAN and event.kind != REBALANCE:
             return 0
-        member = self.members[due.subject]
+        member = self.members[event.subject]
         if member.gone or member.head >= 0:
             return 0
         for each in member.shares.values():
             share = each
             if not share.held or share.process.cached.count or not (share.committed in (-1, share.line.stored)):
                 return 0
-        if due.kind == PERSIST:
+        if event.kind == PERSIST:
             return <int64_t> PERSIST_PERIOD * MILLISECOND
-        if due.kind == CLEAN:
+        if event.kind == CLEAN:
             return member.timeout()
-        return member.timer.steady_period(due.time // MILLISECOND) * MILLISECOND
+        return member.timer.steady_period(event.time // MILLISECOND) * MILLISECOND
 
     cdef int skip(self, int64_t to) except -1:
         # Postpone all periodic events to shortly before ``to`` if no client has work until then.
         cdef int64_t index, period, postponement, longest = 0
         cdef EventQueue later
-        cdef Event due
+        cdef Event event
         cdef Share share
         if not self.events.size or to - self.now < 3 * SHORTEST_IDLE:
             return 0
@@ -384,17 +384,17 @@ cdef class PullRun:
                 return 0
         later = EventQueue()
         while self.events.size:
-            due = self.events.pop()
-            period = self.period(&due)
-            postponement = (to - 2 * longest - due.time) // period * period
-            due.time += postponement
-            later.push(due)
-            if due.kind == PULL_TIMEOUT:
-                share = self.shares[due.subject]
-                share.held_until = due.time
-                share.process.last_pull_timestamp = (due.time - period) // MILLISECOND
-            elif due.kind == REBALANCE:
-                (<Member> self.members[due.subject]).timer.put_off(postponement // MILLISECOND)
+            event = self.events.pop()
+            period = self.period(&event)
+            postponement = (to - 2 * longest - event.time) // period * period
+            event.time += postponement
+            later.push(event)
+            if event.kind == PULL_TIMEOUT:
+                share = self.shares[event.subject]
+                share.held_until = event.time
+                share.process.last_pull_timestamp = (event.time - period) // MILLISECOND
+            elif event.kind == REBALANCE:
+                (<Member> self.members[event.subject]).timer.put_off(postponement // MILLISECOND)
         later.last_order = self.events.last_order
         self.events = later
         return 0
@@ -450,14 +450,14 @@ cdef class PullRun:
             share.line.stored = share.committed
         return self.plan(time_after(self.now, self.round_trip), PULL_RESULT, share.number)
 
-    cdef int pull_timed_out(self, Event due) except -1:
-        cdef Share share = self.shares[due.subject]
+    cdef int pull_timed_out(self, Event event) except -1:
+        cdef Share share = self.shares[event.subject]
         share.watched = share.held
         if not share.held:
             return 0
-        if share.held_until > due.time:     # a later hold
-            due.time, due.order = share.held_until, share.held_order
-            return self.events.push(due)
+        if share.held_until > event.time:     # a later hold
+            event.time, event.order = share.held_until, share.held_order
+            return self.events.push(event)
         share.held = share.watched = False
         share.line.held.remove(share)
         return self.pull(share)
@@ -482,7 +482,7 @@ cdef class PullRun:
         self.progressed = self.now
         share.request.found(end, first)
         for offset in range(first, end):
-            line.begun[offset] = -1
+            line.consume_start[offset] = -1
             share.process.put_offset(offset, self.size_of(line.rows[offset]))
         while first < end:
             number = self.new_batch(share, first, slice_end(first, end, member.batch_size))
@@ -514,7 +514,7 @@ cdef class PullRun:
                 continue
             for offset in range(batch.first, batch.end):
                 row = share.line.rows[offset]
-                share.line.begun[offset] = now
+                share.line.consume_start[offset] = now
                 batch.work = time_after(batch.work, <int64_t> (self.service[row] * member.factor))
                 self.delivery_count[row] += 1
                 if self.finish_time[row] < 0:
@@ -565,18 +565,18 @@ cdef class PullRun:
 
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1:
         # The broker takes a message back: it is redelivered after its delay, or becomes a dead letter.
-        cdef int64_t now = self.now // MILLISECOND, due
+        cdef int64_t now = self.now // MILLISECOND, retry_time
         wanted = send_back(level, max(0, self.delivery_count[row] - 1), maximum)
         if wanted < 0:
             self.dead.append(row)
             return 0
-        due = nanoseconds(self.levels.deliver_time(wanted, now), MILLISECOND)
-        self.pending_results += due < NEVER
-        return self.events.plan(due, RETRY, -1, row)
+        retry_time = nanoseconds(self.levels.deliver_time(wanted, now), MILLISECOND)
+        self.pending_results += retry_time < NEVER
+        return self.events.plan(retry_time, RETRY, -1, row)
 
     cdef int clean(self, Member member) except -1:
         cdef Share share
-        cdef int64_t offset, row
+        cdef int64_t offset, row, start
         cdef int _turn
         cdef int64_t now = self.now // MILLISECOND
         for each in list(member.shares.values()):
@@ -585,7 +585,8 @@ cdef class PullRun:
                 if not share.process.cached.count:
                     break
                 offset = share.process.cached.smallest()
-                if share.line.begun[offset] < 0 or not overdue(now, share.line.begun[offset], member.consume_timeout):
+                start = share.line.consume_start[offset]
+                if start < 0 or not overdue(now, start, member.consume_timeout):
                     break
                 row = share.line.rows[offset]
                 self.give_back(row, EXPIRED_LEVEL, member.max_reconsume_times)

@@ -67,23 +67,23 @@ cdef class QueueRun:
     cdef int64_t* start_time
     cdef int64_t* finish_time
     cdef int32_t* delivery_count
-    cdef int64_t* next_row                 # next row in a client's line
+    cdef int64_t* next_row              # next row in a client's line
     cdef int32_t* message               # slot in the queue while in flight
     cdef Client* clients
     cdef int32_t client_count
     cdef int32_t client_capacity
     cdef int32_t* client_of             # queue slot -> client, -1
     cdef int32_t slot_capacity
-    cdef EventQueue events                  # ends of processing: ``subject`` is the client, ``number`` the row
+    cdef EventQueue events              # ends of processing: ``subject`` is the client, ``number`` the row
     cdef dict by_consumer               # id -> client
     cdef MaskBit* masks
     cdef int32_t mask_count
-    cdef int64_t expiry_period            # ns, 0 for never
-    cdef int64_t expiry_page_size             # messages
-    cdef int64_t next_expiry_check                # ns
-    cdef int64_t latest_expiration           # ms, the latest expiration of a message that arrived, 0 for none
-    cdef int64_t last_expiry_check                 # ns
-    cdef bint changed_since_check                  # an event since the last check
+    cdef int64_t expiry_period          # ns, 0 for never
+    cdef int64_t expiry_page_size       # messages
+    cdef int64_t next_expiry_check      # ns
+    cdef int64_t latest_expiration      # ms, the latest expiration of a message that arrived, 0 for none
+    cdef int64_t last_expiry_check      # ns
+    cdef bint changed_since_check       # an event since the last check
 
     cdef const int64_t* wide(self, str field, object values) except? NULL
     cdef const int32_t* narrow(self, str field, object values) except? NULL
