@@ -1,0 +1,3 @@
+from typing import Final
+
+BLANKS: Final[str]

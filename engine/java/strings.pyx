@@ -14,6 +14,9 @@ cdef extern from "lowlevel/byte_search.h" nogil:
     const uint8_t* find_any(const uint8_t* text, size_t length, const uint8_t* part, size_t count)
 
 
+BLANKS = "".join(map(chr, range(33)))       # the characters that String.trim removes
+
+
 cdef extern from "Python.h":
     int Py_UNICODE_TODECIMAL(uint32_t point) noexcept nogil
 

@@ -22,6 +22,9 @@ from pyengine._engine.java.value cimport (
 )
 
 from pyengine.errors import InvalidMessageError
+import numpy
+
+from pyengine._engine.java.strings import BLANKS
 
 cdef extern from "Python.h":
     int64_t PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
@@ -135,10 +138,6 @@ cdef object destination_text(object value, str field):
                 parts.append(part)
         name = ",".join(parts)
     return prefix + name
-
-
-# The characters that java.lang.String.trim removes.
-cdef str BLANKS = "".join([chr(code) for code in range(33)])
 
 
 cdef Py_ssize_t hidden_prefix(object destination) except -1:

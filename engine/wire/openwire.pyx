@@ -8,6 +8,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from pyengine._engine.java.modified_utf8 cimport decode_modified_utf8, encode_modified_utf8
+from pyengine._engine.java.strings import BLANKS
 from pyengine._engine.lowlevel.memory cimport resize
 from pyengine._engine.wire.data_structure cimport (
     ARRAY, BOOLEAN, BYTE, BYTES, CACHED, INT, LONG, MAGIC, NESTED, STRING, Program, structure_of,
@@ -28,7 +29,6 @@ cdef enum:
     SPARE_BITS = 48 * 8         # a BooleanStream of ActiveMQ has as many, though the frame has fewer
     NEW_PLACE = -1              # the cache is full: not cached
 
-cdef str BLANKS = "".join(map(chr, range(33)))      # what Java's String.trim takes away
 cdef list BY_NUMBER = [None] * 256
 for each in TYPES.values():
     if each.number > 0:

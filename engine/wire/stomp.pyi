@@ -7,7 +7,6 @@ from pyengine._engine.wire.frame_reader import FrameReader
 
 MAX_DATA_LENGTH: Final[int]
 VERSIONS: Final[tuple[str, ...]]
-BLANKS: Final[str]
 
 @disjoint_base
 class StompFrame:

@@ -3,6 +3,7 @@
 from libc.stdint cimport INT32_MAX, INT64_MAX, int64_t
 from libc.string cimport memchr
 
+from pyengine._engine.java.strings import BLANKS
 from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
 from pyengine.errors import ProtocolError
 
@@ -14,7 +15,6 @@ cdef enum:
 
 MAX_DATA_LENGTH = 100 * 1024 * 1024
 VERSIONS = ("1.0", "1.1", "1.2")
-BLANKS = "".join(map(chr, range(33)))       # what Java's String.trim takes away
 
 
 cdef class StompFrame:

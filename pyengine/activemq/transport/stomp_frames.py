@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from pyengine._engine.java.hashing import set_order
+from pyengine._engine.java.strings import BLANKS
 from pyengine._engine.message.body import Body, MapBody, ObjectBody
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame, text_body

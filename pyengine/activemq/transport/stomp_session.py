@@ -13,6 +13,7 @@ from itertools import count
 
 from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
+from pyengine._engine.java.strings import BLANKS
 from pyengine._engine.wire.stomp import StompFrame
 from pyengine.activemq.options import MAX_PREFETCH_SIZE, PrefetchPolicy
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, Transport
