@@ -7,7 +7,6 @@ from pyengine._engine.wire.frame_reader import FrameReader
 
 MAX_FRAME_SIZE: Final[int]
 CACHE_SIZE: Final[int]
-MAX_DEPTH: Final[int]
 
 @disjoint_base
 class OpenWireReader(FrameReader[DataStructure]):

@@ -19,10 +19,9 @@ from pyengine.errors import ProtocolError
 
 MAX_FRAME_SIZE = 100 * 1024 * 1024
 CACHE_SIZE = 16383              # OpenWireFormat.MARSHAL_CACHE_SIZE
-MAX_DEPTH = 100                 # structures in structures, and causes of a throwable; ActiveMQ's stack is its limit
 
 cdef enum:
-    DEEPEST = 100
+    DEEPEST = 100               # structures in structures, and causes of a throwable; ActiveMQ's stack is its limit
     CACHE_FREE = 100            # OpenWireFormat.MARSHAL_CACHE_FREE_SPACE
     LONGEST_TIGHT_STRING = 32766
     LONGEST_STRING = 65535

@@ -1,7 +1,6 @@
 from typing import Any, Final
 
 TYPE_NAMES: Final[tuple[str, ...]]
-MAX_DEPTH: Final[int]
 
 def read_primitive_map(data: bytes) -> list[tuple[str, str, Any]] | None: ...
 def write_primitive_map(items: list[tuple[str, str, Any]] | None) -> bytes: ...

@@ -10,14 +10,13 @@ from pyengine.errors import ProtocolError
 # By the byte that stands for the type; a string from BIG on has a type of its own.
 TYPE_NAMES = ("null", "boolean", "byte", "char", "short", "int", "long", "double", "float", "string", "bytes", "map",
               "list")
-MAX_DEPTH = 100                         # maps and lists in one another; ActiveMQ's is 127 in new releases
 cdef dict NUMBERS = {name: number for number, name in enumerate(TYPE_NAMES)}
 cdef dict SIZES = {"byte": 1, "short": 2, "int": 4, "long": 8}
 
 cdef enum:
     NULL_, BOOLEAN, BYTE, CHAR, SHORT, INTEGER, LONG, DOUBLE, FLOAT, STRING, BYTE_ARRAY, MAP, LIST, BIG_STRING
     BIG = 8191                          # characters of a string that is written as a big one
-    DEEPEST = 100
+    DEEPEST = 100                       # maps and lists in one another; ActiveMQ's is 127 in new releases
 
 
 def read_primitive_map(bytes data not None):
