@@ -1,7 +1,7 @@
 """See modified_utf8.pxd."""
 
 from cpython.unicode cimport PyUnicode_DecodeASCII, PyUnicode_DecodeUTF16
-from libc.stdint cimport uint16_t
+from libc.stdint cimport int64_t, uint16_t
 from libc.stdlib cimport free
 
 from pyengine._engine.lowlevel.memory cimport allocate
@@ -87,3 +87,17 @@ cdef bytes encode_modified_utf8(str text):
         return out[:size]
     finally:
         free(out)
+
+
+cdef int64_t modified_utf8_size(str text) except -1:
+    cdef int64_t size = 0
+    cdef Py_UCS4 character
+    if text.isascii():
+        return len(text) + text.count("\0")
+    for character in text:
+        size += 1 if 0 < character < 0x80 else 2 if character < 0x800 else 3 if character < 0x10000 else 6
+    return size
+
+
+cdef Py_ssize_t java_length(str text) except -1:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

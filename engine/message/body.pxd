@@ -19,6 +19,8 @@ cdef class MapBody(Body):
 
     cdef int put(self, object name, object value) except -1
     cdef bint read(self, object name, int java_type, Value* into) except -1    # False: null
+    cdef int64_t integer(self, object name, int java_type) except? -1          # 0 for null; also of a boolean
+    cdef double real(self, object name, int java_type) except? -1
 
 
 cdef class StreamBody(Body):
@@ -31,6 +33,8 @@ cdef class StreamBody(Body):
     cdef object peek(self)
     cdef str field(self)
     cdef int read(self, int java_type, Value* into) except -1
+    cdef int64_t integer(self, int java_type) except? -1                       # also of a boolean
+    cdef double real(self, int java_type) except? -1
 
 
 cdef class ObjectBody(Body):

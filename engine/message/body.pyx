@@ -3,10 +3,10 @@
 Source: command.ActiveMQMapMessage, ActiveMQStreamMessage, ActiveMQObjectMessage and util.MarshallingSupport (5.18).
 """
 
-from libc.math cimport isinf
 from libc.stdint cimport int64_t
 
 from pyengine._engine.java.comparison cimport java_equal
+from pyengine._engine.java.modified_utf8 cimport java_length, modified_utf8_size
 from pyengine._engine.java.value cimport (
     BOOLEAN,
     BYTE,
@@ -23,7 +23,9 @@ from pyengine._engine.java.value cimport (
     python_value,
     read_value,
 )
-from pyengine._engine.message.conversion cimport JAVA_NAMES, convert, integer_between, real_number, text_or_none
+from pyengine._engine.message.conversion cimport (
+    DEEPEST, JAVA_NAMES, convert, float32_of, integer_between, real_number, text_or_none, truth_of,
+)
 
 import numpy
 
@@ -31,8 +33,7 @@ from pyengine._engine.java.hashing import map_order
 from pyengine._engine.java.value import Char
 from pyengine.errors import IllegalStateError, InvalidMessageError, MessageEOFError, unknown_arguments
 
-cdef int DEEPEST = 64                    # levels of lists and maps within a map
-cdef int LONGEST_SHORT_TEXT = 8191       # UTF-16 units of a string that is marshalled with a length of two bytes
+cdef int BIG_STRING = 8191               # length of a String from which on it is marshalled with a size of four bytes
 # Bytes of a marshalled value with its type.
 cdef dict WIDTHS = {NULL_VALUE: 1, BOOLEAN: 2, BYTE: 2, CHAR: 3, SHORT: 3, INT: 5, LONG: 9, FLOAT: 5, DOUBLE: 9}
 
@@ -118,20 +119,8 @@ cdef bint equal(object one, object other) except -1:
     return java_equal(one, other)
 
 
-cdef int64_t text_size(str text) except -1:
-    """Bytes of a string in Java's modified UTF-8."""
-    cdef int64_t size = 0
-    cdef Py_UCS4 character
-    if text.isascii():
-        return len(text) + text.count("\0")
-    for character in text:
-        size += 1 if 0 < character < 0x80 else 2 if character < 0x800 else 3 if character < 0x10000 else 6
-    return size
-
-
 cdef int64_t value_size(object value) except -1:
     cdef Value read
-    cdef int64_t units
     if type(value) is bytes:
         return 5 + len(value)
     if isinstance(value, list):
@@ -140,13 +129,12 @@ cdef int64_t value_size(object value) except -1:
         return 1 + map_size(value)
     read_value(value, &read, "", False)
     if read.type == STRING:
-        units = len(value) if read.encoding < 4 else len(value.encode("utf-16-le", "surrogatepass")) // 2
-        return (3 if units < LONGEST_SHORT_TEXT else 5) + text_size(value)
+        return (3 if java_length(value) < BIG_STRING else 5) + modified_utf8_size(value)
     return WIDTHS[read.type]
 
 
 cdef int64_t map_size(dict entries) except -1:
-    return 4 + sum([2 + text_size(name) + value_size(value) for name, value in entries.items()])
+    return 4 + sum([2 + modified_utf8_size(name) + value_size(value) for name, value in entries.items()])
 
 
 cdef class Body:
@@ -212,7 +200,7 @@ cdef class MapBody(Body):
 
     def set_boolean(self, name, value):
         """Set a Boolean from a bool."""
-        self.put(name, boolean(value, name))
+        self.put(name, truth_of(value, name))
 
     def set_byte(self, name, value):
         """Set a Byte from an integer, -128..127."""
@@ -236,7 +224,7 @@ cdef class MapBody(Body):
 
     def set_float(self, name, value):
         """Set a Float: a real number, rounded to 32 bits; InvalidMessageError if that overflows."""
-        self.put(name, single(value, name))
+        self.put(name, float32_of(value, name, "use a double"))
 
     def set_double(self, name, value):
         """Set a Double from a real number."""
@@ -257,18 +245,15 @@ cdef class MapBody(Body):
 
     def get_boolean(self, name):
         """As bool; False if null or absent. From Boolean, or String ("true" in any case is True)."""
-        cdef Value value
-        return self.read(name, BOOLEAN, &value) and value.payload.integer != 0
+        return self.integer(name, BOOLEAN) != 0
 
     def get_byte(self, name):
         """As int; 0 if null or absent. From Byte, or String; InvalidMessageError for anything else."""
-        cdef Value value
-        return value.payload.integer if self.read(name, BYTE, &value) else 0
+        return self.integer(name, BYTE)
 
     def get_short(self, name):
         """As int; 0 if null or absent. From Byte, Short, or String; InvalidMessageError for anything else."""
-        cdef Value value
-        return value.payload.integer if self.read(name, SHORT, &value) else 0
+        return self.integer(name, SHORT)
 
     def get_char(self, name):
         """As pyengine.Char. From Character; InvalidMessageError for anything else, null too."""
@@ -280,23 +265,19 @@ cdef class MapBody(Body):
 
     def get_int(self, name):
         """As int; 0 if null or absent. From Byte .. Integer, or String; InvalidMessageError for anything else."""
-        cdef Value value
-        return value.payload.integer if self.read(name, INT, &value) else 0
+        return self.integer(name, INT)
 
     def get_long(self, name):
         """As int; 0 if null or absent. From Byte .. Long, or String; InvalidMessageError for anything else."""
-        cdef Value value
-        return value.payload.integer if self.read(name, LONG, &value) else 0
+        return self.integer(name, LONG)
 
     def get_float(self, name):
         """As float; 0 if null or absent. From Float, or String; InvalidMessageError for anything else."""
-        cdef Value value
-        return value.payload.real if self.read(name, FLOAT, &value) else 0.0
+        return self.real(name, FLOAT)
 
     def get_double(self, name):
         """As float; 0 if null or absent. From Float, Double, or String; InvalidMessageError for anything else."""
-        cdef Value value
-        return value.payload.real if self.read(name, DOUBLE, &value) else 0.0
+        return self.real(name, DOUBLE)
 
     def get_string(self, name):
         """As Java's text of the value; None if null or absent. InvalidMessageError for a byte array."""
@@ -317,6 +298,14 @@ cdef class MapBody(Body):
             return False
         converted(value, java_type, into, name)
         return True
+
+    cdef int64_t integer(self, object name, int java_type) except? -1:
+        cdef Value value
+        return value.payload.integer if self.read(name, java_type, &value) else 0
+
+    cdef double real(self, object name, int java_type) except? -1:
+        cdef Value value
+        return value.payload.real if self.read(name, java_type, &value) else 0.0
 
     @property
     def map_names(self):
@@ -372,23 +361,10 @@ cdef class MapBody(Body):
         return f"MapBody({self.entries_by_name!r})"
 
 
-cdef object boolean(object value, field):
-    if not isinstance(value, (bool, numpy.bool_)):
-        raise InvalidMessageError(field, value, "not a boolean", hint="give True or False")
-    return bool(value)
-
-
 cdef object character(object value, field):
     if not isinstance(value, str):
         raise InvalidMessageError(field, value, "not a character", hint="give a str of one character")
     return value if type(value) is Char else Char(value)
-
-
-cdef object single(object value, field):
-    cdef double real = real_number(value, field)
-    if isinf(<float>real) and not isinf(real):
-        raise InvalidMessageError(field, value, "out of range for a Java float", hint="use a double")
-    return numpy.float32(<float>real)
 
 
 cdef object octets(object value, field, offset, length):
@@ -473,13 +449,23 @@ cdef class StreamBody(Body):
         self.position += 1
         return 0
 
+    cdef int64_t integer(self, int java_type) except? -1:
+        cdef Value value
+        self.read(java_type, &value)
+        return value.payload.integer
+
+    cdef double real(self, int java_type) except? -1:
+        cdef Value value
+        self.read(java_type, &value)
+        return value.payload.real
+
     def write_object(self, value):
         """Write a Python or numpy scalar, bytes or None."""
         self.append(value)
 
     def write_boolean(self, value):
         """Write a Boolean from a bool."""
-        self.append(boolean(value, "value"))
+        self.append(truth_of(value, "value"))
 
     def write_byte(self, value):
         """Write a Byte from an integer, -128..127."""
@@ -503,7 +489,7 @@ cdef class StreamBody(Body):
 
     def write_float(self, value):
         """Write a Float: a real number, rounded to 32 bits; InvalidMessageError if that overflows."""
-        self.append(single(value, "value"))
+        self.append(float32_of(value, "value", "use a double"))
 
     def write_double(self, value):
         """Write a Double from a real number."""
@@ -529,21 +515,15 @@ cdef class StreamBody(Body):
     def read_boolean(self):
         """As bool. From Boolean, or String. A value that cannot be converted, null too, raises InvalidMessageError and
         stays the next, as for all reads."""
-        cdef Value value
-        self.read(BOOLEAN, &value)
-        return value.payload.integer != 0
+        return self.integer(BOOLEAN) != 0
 
     def read_byte(self):
         """As int. From Byte, or String."""
-        cdef Value value
-        self.read(BYTE, &value)
-        return value.payload.integer
+        return self.integer(BYTE)
 
     def read_short(self):
         """As int. From Byte, Short, or String."""
-        cdef Value value
-        self.read(SHORT, &value)
-        return value.payload.integer
+        return self.integer(SHORT)
 
     def read_char(self):
         """As pyengine.Char. From Character."""
@@ -553,27 +533,19 @@ cdef class StreamBody(Body):
 
     def read_int(self):
         """As int. From Byte .. Integer, or String."""
-        cdef Value value
-        self.read(INT, &value)
-        return value.payload.integer
+        return self.integer(INT)
 
     def read_long(self):
         """As int. From Byte .. Long, or String."""
-        cdef Value value
-        self.read(LONG, &value)
-        return value.payload.integer
+        return self.integer(LONG)
 
     def read_float(self):
         """As float. From Float, or String."""
-        cdef Value value
-        self.read(FLOAT, &value)
-        return value.payload.real
+        return self.real(FLOAT)
 
     def read_double(self):
         """As float. From Float, Double, or String."""
-        cdef Value value
-        self.read(DOUBLE, &value)
-        return value.payload.real
+        return self.real(DOUBLE)
 
     def read_string(self):
         """As Java's text of the value; None if it is null. InvalidMessageError for a byte array."""

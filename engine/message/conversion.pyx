@@ -1,6 +1,7 @@
 # cython: boundscheck=True, wraparound=True
 # cython: freethreading_compatible=True
 from cpython.number cimport PyNumber_Index
+from libc.math cimport isinf
 from libc.stdint cimport INT8_MAX, INT8_MIN, INT16_MAX, INT16_MIN, INT32_MAX, INT32_MIN, int64_t
 from libc.string cimport memset
 
@@ -21,10 +22,10 @@ from pyengine._engine.java.value cimport (
     read_value,
 )
 
-from pyengine.errors import InvalidMessageError
 import numpy
 
 from pyengine._engine.java.strings import BLANKS
+from pyengine.errors import InvalidMessageError
 
 cdef extern from "Python.h":
     int64_t PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
@@ -33,7 +34,6 @@ JAVA_NAMES = (
     "null", "boolean", "byte", "short", "int", "long", "float", "double", "string", "char", "big decimal", "object"
 )
 cdef tuple PREFIXES = ("queue://", "topic://", "temp-queue://", "temp-topic://")
-cdef int DEEPEST = 64
 
 
 cdef bint is_true(const Value* text) noexcept nogil:
@@ -99,6 +99,19 @@ cdef double real_number(object value, str field) except? -1:
         return float(value)
     except OverflowError:
         raise InvalidMessageError(field, value, "out of range for a Java double", hint="send it as text") from None
+
+
+cdef object float32_of(object value, str field, str hint):
+    cdef double real = real_number(value, field)
+    if isinf(<float>real) and not isinf(real):
+        raise InvalidMessageError(field, value, "out of range for a Java float", hint=hint)
+    return numpy.float32(<float>real)
+
+
+cdef bint truth_of(object value, str field) except? -1:
+    if not isinstance(value, (bool, numpy.bool_)):
+        raise InvalidMessageError(field, value, "not a boolean", hint="give True or False")
+    return bool(value)
 
 
 cdef object text_or_none(object value, str field):

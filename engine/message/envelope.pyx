@@ -12,6 +12,7 @@ from pyengine._engine.message.conversion cimport (
     integer_between,
     message_id_text,
     text_or_none,
+    truth_of,
 )
 from pyengine._engine.message.header cimport (
     BROKER_IN_TIME,
@@ -50,8 +51,6 @@ from pyengine._engine.java.value cimport (
     text_kind,
     text_length,
 )
-
-import numpy
 
 from pyengine.errors import InvalidMessageError
 
@@ -150,12 +149,6 @@ cdef bint envelope_value(Envelope envelope, int header, Value* into) noexcept no
         return text_value(<PyObject*>envelope._broker_path_text, 0, into)
     into.type = NULL_VALUE
     return False
-
-
-cdef bint truth_of(object value, str field) except? -1:
-    if not isinstance(value, (bool, numpy.bool_)):
-        raise InvalidMessageError(field, value, "not a boolean", hint="give True or False")
-    return bool(value)
 
 
 @cython.no_gc

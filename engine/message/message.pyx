@@ -2,12 +2,11 @@ cimport cython
 from cpython.object cimport PyObject_GenericSetAttr
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
-from libc.math cimport isinf
 from libc.string cimport memcpy
 
 from pyengine._engine.java.comparison cimport java_equal
 from pyengine._engine.message.conversion cimport (
-    JAVA_NAMES, convert, frozen_copy, integer_between, real_number, text_or_none,
+    JAVA_NAMES, convert, float32_of, frozen_copy, integer_between, real_number, text_or_none, truth_of,
 )
 from pyengine._engine.message.envelope cimport header_attribute
 from pyengine._engine.message.header cimport header_code, settable_code
@@ -282,9 +281,7 @@ cdef class Message(Envelope):
 
     def set_boolean_property(self, name, value):
         """Set a Boolean from a bool."""
-        if not isinstance(value, (bool, numpy.bool_)):
-            raise InvalidMessageError(name, value, "not a boolean", hint="give True or False")
-        self.put(name, bool(value), False)
+        self.put(name, truth_of(value, name), False)
 
     def set_byte_property(self, name, value):
         """Set a Byte from an integer, -128..127."""
@@ -304,10 +301,7 @@ cdef class Message(Envelope):
 
     def set_float_property(self, name, value):
         """Set a Float: a real number, rounded to 32 bits; InvalidMessageError if that overflows."""
-        cdef double real = real_number(value, name)
-        if isinf(<float>real) and not isinf(real):
-            raise InvalidMessageError(name, value, "out of range for a Java float", hint="use set_double_property")
-        self.put(name, numpy.float32(<float>real), False)
+        self.put(name, float32_of(value, name, "use set_double_property"), False)
 
     def set_double_property(self, name, value):
         """Set a Double from a real number."""

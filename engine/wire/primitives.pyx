@@ -3,7 +3,7 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from pyengine._engine.java.modified_utf8 cimport decode_modified_utf8, encode_modified_utf8
+from pyengine._engine.java.modified_utf8 cimport decode_modified_utf8, encode_modified_utf8, java_length
 from pyengine._engine.java.utf8 cimport decode_utf8
 from pyengine.errors import ProtocolError
 
@@ -189,7 +189,7 @@ cdef int add(list parts, str kind, object value) except -1:
     number = NUMBERS[kind]
     if number == STRING:
         data = encode_modified_utf8(value)
-        if units_of(value) < BIG:
+        if java_length(value) < BIG:
             parts.append(b"\x09" + len(data).to_bytes(2, "big"))
         else:
             parts.append(b"\x0d" + len(data).to_bytes(4, "big"))
@@ -220,8 +220,3 @@ cdef int add(list parts, str kind, object value) except -1:
     elif number != NULL_:
         parts.append(int(value).to_bytes(SIZES[kind], "big", signed=True))
     return 0
-
-
-cdef inline Py_ssize_t units_of(str text):
-    # How long Java says that a String is.
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2

@@ -12,6 +12,7 @@ import pytest
 
 import pyengine
 from pyengine import MapBody, Message, ObjectBody, StreamBody
+from pyengine.activemq.transport.openwire_messages import content_of
 
 # What ActiveMQMapMessage and ActiveMQStreamMessage 5.18.6 answer: value -> the getters of GETTERS, "!" for an
 # exception, "!lost" for one after which the stream does not give that value any more.
@@ -157,6 +158,16 @@ def test_size_is_that_of_the_marshalled_content() -> None:
     assert Message(body=StreamBody(["\u2603\0", b"abc", None, 2.5])).size == 1024 + (3 + 3 + 2) + (5 + 3) + 1 + 9
     assert Message(body=StreamBody(["x" * 8191])).size == 1024 + 5 + 8191
     assert Message(body=ObjectBody(b"1234")).size == 1028
+
+
+@pytest.mark.parametrize(
+    "body",
+    [MapBody(NESTED), StreamBody(EVERY.values()), StreamBody(["x" * 8190]), StreamBody(["\U0001f600" * 4096])],
+)
+def test_size_is_that_of_the_content_in_openwire(body: Any) -> None:
+    content = content_of(body)
+    assert content is not None
+    assert Message(body=body).size == 1024 + len(content)
 
 
 def test_text_of_lists_and_maps_is_javas() -> None:
