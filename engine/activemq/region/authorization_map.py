@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-ANY_CHILD, ANY_DESCENDANT = "*", ">"
+from pyengine._engine.activemq.commands.destination import ANY_ELEMENT, ANY_REST
 
 
 class Node:
@@ -24,18 +24,6 @@ class Node:
         return self.entries.union(*(child.all_below() for child in self.children.values()))
 
 
-def _any_child(node: Node) -> Node:
-    """All places below one, as if they were one."""
-    children: dict[str, Node] = {}
-    for child in node.children.values():
-        for name, below in child.children.items():
-            known = children.get(name)
-            children[name] = (
-                below if known is None else Node(known.entries | below.entries, {**known.children, **below.children})
-            )
-    return Node(set().union(*(child.entries for child in node.children.values())), children)
-
-
 class AuthorizationMap:
     """Entries under the names of destinations of one kind."""
 
@@ -50,30 +38,31 @@ class AuthorizationMap:
     def matching(self, name: str) -> set[int]:
         """The numbers of the entries that count for a destination, which may be a wildcard, and is not a composite."""
         found: set[int] = set()
-        _collect(self._root, found, name.split("."), 0, deep=False)
+        _collect([self._root], found, name.split("."), 0, deep=False)
         return found
 
 
-def _collect(start: Node, found: set[int], parts: list[str], index: int, *, deep: bool) -> None:
-    node: Node | None = start
+def _children(level: list[Node], name: str) -> list[Node]:
+    return [node.children[name] for node in level if name in node.children]
+
+
+def _collect(level: list[Node], found: set[int], parts: list[str], index: int, *, deep: bool) -> None:
+    """level: the places that the parts before ``index`` lead to: more than one behind a ``*`` of the destination."""
     could_match_any = True
     for place in range(index, len(parts)):
-        if node is None:
-            break
+        if not level:
+            return
         part = parts[place]
-        if deep and part == ANY_DESCENDANT:
-            found |= node.all_below()
+        if deep and part == ANY_REST:
+            found.update(*(node.all_below() for node in level))
             could_match_any = False
             break
-        wildcard = node.children.get(ANY_CHILD)
-        if wildcard is not None:
-            _collect(wildcard, found, parts, place + 1, deep=True)
-        rest = node.children.get(ANY_DESCENDANT)
-        if rest is not None:
-            found |= rest.all_below()
-        node = _any_child(node) if part == ANY_CHILD else node.children.get(part)
-    if node is not None:
-        found |= node.entries
-        rest = node.children.get(ANY_DESCENDANT)
-        if could_match_any and rest is not None:
-            found |= rest.entries  # FOO.BAR matches the entry of FOO.BAR.>
+        _collect(_children(level, ANY_ELEMENT), found, parts, place + 1, deep=True)
+        found.update(*(rest.all_below() for rest in _children(level, ANY_REST)))
+        if part == ANY_ELEMENT:
+            level = [child for node in level for child in node.children.values()]
+        else:
+            level = _children(level, part)
+    found.update(*(node.entries for node in level))
+    if could_match_any:  # FOO.BAR matches the entry of FOO.BAR.>
+        found.update(*(rest.entries for rest in _children(level, ANY_REST)))
