@@ -22,10 +22,9 @@ cdef class PrefetchSubscription:
 
     consumer_id: see ConsumerInfo. route: what its dispatches are posted to, or None over a lost connection. browser:
     it holds nothing. queue, number: its only queue and its id there, None if it has several or browses. slow: it was
-    aborted or marked so, and has not acknowledged since. last_acknowledged: ms. credit: of one that
-    has several queues or may get them, else None. given: messages that its queues dispatched to it. held:
-    ``{message id: Held}`` of unacknowledged messages, in dispatch order; a copy of such a message has the key (message
-    id, owner, handle).
+    aborted or marked so, and has not acknowledged since. last_acknowledged: ms. credit: of one that has several queues
+    or may get them, else None. given: messages that its queues dispatched to it. held: ``{message id: Held}`` of
+    unacknowledged messages, in dispatch order; a copy of such a message has the key (message id, owner, handle).
     """
 
     def __cinit__(self, *unused, **also_unused):

@@ -1,9 +1,9 @@
 """shared_credit: the one prefetch of a consumer of several queues, and which of these a wakeup must look at
 (broker.region.PrefetchSubscription, whose queues are woken when it has room again).
 
-A queue has a *part* of the credit. It learns what the others hold before each of its changes (``share``), and its own
-share is read after each (``read``). After an acknowledgement the broker wakes all queues of the consumer. Of
-these a round can change something only in
+A queue has a *part* of the credit. It learns what the others hold before each of its changes and rounds (``share``),
+and its own share is read after each (``read``). After an acknowledgement the broker wakes all queues of the consumer.
+Of these a round can change something only in
 
 * ``unsettled``: one more round would change something, with or without credit;
 * ``wanting``: a message waits, and the consumer had no room at the last round; if it has room now, or is not slow,
@@ -58,6 +58,7 @@ cdef class SharedCredit:
     cdef int end(self, Part part) except -1
     cdef void reckon(self) noexcept
     cdef void read(self, Part part) noexcept
+    cdef void take_extension(self, Part part) noexcept
     cdef int share(self, Part part) except -1
     cdef int note(self, Part part, int reason) except -1
     cdef bint counts(self, int reason) noexcept

@@ -69,18 +69,22 @@ cdef class SharedCredit:
         cdef Consumer* consumer = &part.queue.consumers.at[part.slot]
         self.held += consumer.held.count - part.held
         part.held = consumer.held.count
-        if consumer.extension != part.extension:
-            self.extension = part.extension = consumer.extension
+        self.take_extension(part)
         self.slow = consumer.slow
         self.reckon()
 
+    cdef void take_extension(self, Part part) noexcept:
+        # An acknowledgement changes it in its own queue, from where it counts for all.
+        cdef int64_t extension = part.queue.consumers.at[part.slot].extension
+        if extension != part.extension:
+            self.extension = part.extension = extension
+
     cdef int share(self, Part part) except -1:
-        # Before a change of its queue.
+        # Before a change of its queue, and before the round that follows one.
         cdef Queue queue = part.queue
         cdef Consumer* consumer = &queue.consumers.at[part.slot]
-        if consumer.extension != part.extension:         # an acknowledgement since then, whose round follows
-            self.extension = consumer.extension
-            self.reckon()
+        self.take_extension(part)
+        self.reckon()
         part.extension = self.extension
         if consumer.elsewhere != self.held - part.held or consumer.extension != self.extension:
             consumer.elsewhere = self.held - part.held
