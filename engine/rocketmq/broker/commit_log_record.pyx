@@ -6,7 +6,8 @@ from libc.string cimport memcpy
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.commands.stored_message cimport (
-    Reader, StoredNumbers, check_hosts, crc_of, joined_properties, put, put_stored, stored_length, take_stored,
+    STORE_HOST_V6, Reader, StoredNumbers, check_hosts, crc_of, joined_properties, put, put_stored, stored_length,
+    take_stored,
 )
 from pyengine.errors import InvalidMessageError
 
@@ -20,7 +21,6 @@ cdef int64_t HEADER = 9         # size, checksum, kind
 HEADER_SIZE = HEADER
 DELIVERS_SIZE = 12
 cdef int64_t MAX_PROPERTIES = 32767
-cdef int64_t STORE_HOST_V6 = 32          # bit of the system flag
 
 
 cpdef enum RecordKind:

@@ -9,6 +9,25 @@ size and topic, int16 size and properties. A host is its address, 4 bytes or 16,
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 
+cpdef enum:                      # bits of a system flag (MessageSysFlag)
+    COMPRESSED = 1
+    BORN_HOST_V6 = 16
+    STORE_HOST_V6 = 32
+
+
+cdef struct StoredNumbers:
+    int64_t crc                  # of the body
+    int64_t position             # in the log
+    int64_t queue_id
+    int64_t queue_offset
+    int64_t born_timestamp       # ms
+    int64_t store_timestamp      # ms
+    int64_t reconsume_times
+    int64_t flag
+    int64_t sys_flag
+    int64_t prepared_transaction_offset
+
+
 cdef class Reader:
     """A cursor over bytes that raises instead of reading past the end."""
     cdef const unsigned char* data
@@ -32,19 +51,6 @@ cdef uint32_t crc_of(bytes body) noexcept
 cdef bytes joined_properties(dict properties)
 cdef dict split_properties(str joined)
 cdef int64_t stored_length(bytes body, bytes topic, bytes properties, bytes born_host, bytes store_host, int version)
-cdef struct StoredNumbers:
-    int64_t crc                  # of the body
-    int64_t position             # in the log
-    int64_t queue_id
-    int64_t queue_offset
-    int64_t born_timestamp       # ms
-    int64_t store_timestamp      # ms
-    int64_t reconsume_times
-    int64_t flag
-    int64_t sys_flag
-    int64_t prepared_transaction_offset
-
-
 cdef unsigned char* put_stored(
     unsigned char* out, int version, bytes topic, bytes body, bytes properties, bytes born_host, bytes store_host,
     const StoredNumbers* of

@@ -16,11 +16,6 @@ cdef int64_t MAGIC = -626843481
 cdef int64_t MAGIC_2 = -626843477
 cdef int64_t FIXED = 74                 # bytes of a stored message without hosts, body, topic's size and properties
 
-# Bits of a system flag (MessageSysFlag).
-COMPRESSED = 1
-BORN_HOST_V6 = 16
-STORE_HOST_V6 = 32
-
 
 cdef class Reader:
     def __init__(self):
