@@ -6,19 +6,17 @@ Source: AssignedMessageQueue, DefaultLitePullConsumerImpl and RebalanceLitePullI
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.pull_gate import CACHE_FLOW_CONTROL
 from pyengine._engine.rocketmq.client.rebalance import StartingPoint
 from pyengine._engine.rocketmq.commands.message import RETRY_GROUP_TOPIC_PREFIX
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue
 
 # How long a queue's turn waits, ms.
 PAUSED = 1000
-CACHE_FLOW_CONTROL = 50
-BROKER_FLOW_CONTROL = 20
 NO_OFFSET = 3000
-BROKER_CODE_FLOW_CONTROL = 215
 MIN_AUTO_COMMIT_INTERVAL = 1000
 
 
@@ -171,11 +169,6 @@ def lite_starting_point(consume_from_where: str, stored: int, topic: str) -> Sta
     if consume_from_where == "CONSUME_FROM_FIRST_OFFSET":
         return StartingPoint(0)
     return StartingPoint(None, "max_offset" if retried else "search_offset")
-
-
-def failed_pull_delay(code: Any, exception_delay: int) -> int:
-    """ms until a queue whose pull failed is pulled again. code: the broker's, None for any other error."""
-    return BROKER_FLOW_CONTROL if code == BROKER_CODE_FLOW_CONTROL else exception_delay
 
 
 def _held(times: int, text: str, details: Callable[[], str]) -> LitePullVerdict:

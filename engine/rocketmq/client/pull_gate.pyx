@@ -191,8 +191,12 @@ cdef class PullGate:
         elif not retry_topic:
             log = (("WARN", f"execute the pull request exception, group={self.consumer_group}, "
                             f"messageQueue={one_line(str(request.queue))}\n{problem}"),)
-        delay = BROKER_FLOW_CONTROL if code == BROKER_CODE_FLOW_CONTROL else exception_delay
-        return PullVerdict(PullStep.LATER, delay, log)
+        return PullVerdict(PullStep.LATER, failed_pull_delay(code, exception_delay), log)
+
+
+def failed_pull_delay(code, int64_t exception_delay):
+    """ms until a queue whose pull failed is pulled again. code: the broker's, None for any other error."""
+    return BROKER_FLOW_CONTROL if code == BROKER_CODE_FLOW_CONTROL else exception_delay
 
 
 def commit_with_pull(int64_t memory_offset, *, bint clustering=True):

@@ -14,9 +14,9 @@ from pyengine._engine.rocketmq.client.lite_pull import (
     AssignedQueues,
     LitePullGate,
     LitePullLimits,
-    failed_pull_delay,
 )
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
+from pyengine._engine.rocketmq.client.pull_gate import failed_pull_delay
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine.clock import Worker
 from pyengine.errors import MQBrokerError, MQClientError

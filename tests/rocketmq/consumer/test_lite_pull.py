@@ -16,9 +16,9 @@ from pyengine._engine.rocketmq.client.lite_pull import (
     AssignedQueue,
     LitePullGate,
     LitePullLimits,
-    failed_pull_delay,
     lite_starting_point,
 )
+from pyengine._engine.rocketmq.client.pull_gate import failed_pull_delay
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, IllegalStateError
 from pyengine.rocketmq import ConsumeFromWhere, Message, MessageQueue, MQClientError, ProcessQueue
