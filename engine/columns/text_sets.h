@@ -73,7 +73,7 @@ KERNEL_INLINE const uint8_t *text_end(const uint64_t *first, const uint8_t *text
     const int64_t n = rows->count;                                                                                        \
     int64_t w
 
-#define TEXT_SET_LOOP(PLACE, LAST)                                                                                             \
+#define TEXT_SET_LOOP(PLACE, LAST)                                                                                        \
     for (w = 0; w < (n + 63) >> 6; w++) {                                                                                 \
         const int64_t base = w << 6, stop = n - base < 64 ? n - base : 64;                                                \
         uint64_t maybe = 0, rest, found = 0, mask = present ? live[w] & present[w] : live[w];                             \
@@ -85,14 +85,14 @@ KERNEL_INLINE const uint8_t *text_end(const uint64_t *first, const uint8_t *text
                 maybe |= (set->filter[hash >> 6] >> (hash & 63) & (length <= 8)) << k;                                    \
             }                                                                                                             \
         else                                                                                                              \
-        for (k = 0; k < stop; k++) {                                                                                      \
-            const int64_t i = base + k;                                                                                   \
-            const uint64_t length = lengths[i], first = prefixes[i] & kernel_low_bytes(length);                           \
-            const uint64_t hash = text_hash(first, LAST, length) >> set->filter_shift;                                    \
-            maybe |= (set->filter[hash >> 6] >> (hash & 63) & 1) << k;                                                    \
-        }                                                                                                                 \
+            for (k = 0; k < stop; k++) {                                                                                  \
+                const int64_t i = base + k;                                                                               \
+                const uint64_t length = lengths[i], first = prefixes[i] & kernel_low_bytes(length);                       \
+                const uint64_t hash = text_hash(first, LAST, length) >> set->filter_shift;                                \
+                maybe |= (set->filter[hash >> 6] >> (hash & 63) & 1) << k;                                                \
+            }                                                                                                             \
         for (rest = maybe & mask; rest; rest &= rest - 1) {                                                               \
-            const int64_t i = base + lowest_bit(rest);                                                             \
+            const int64_t i = base + lowest_bit(rest);                                                                    \
             const uint64_t length = lengths[i], first = prefixes[i] & kernel_low_bytes(length);                           \
             const uint8_t *text = length > 8 ? PLACE : (const uint8_t *)&first;                                           \
             const uint64_t last = length > 8 ? kernel_load64(text + length - 8) : first;                                  \

@@ -77,10 +77,6 @@ static inline int pyengine_words_of(const uint64_t *bits) {
     for (k = 0; k < 8; k++) words |= (bits[k] != 0) << k;
     return words;
 }
-/* What is left of the line ``wanted`` and alive behind every passed row. Of it: bits, what matches; asked, what an open
-   row's line or ``whole`` leaves to the program, or a bounded row's where the intervals do not say all; between, what a
-   bounded row's leaves to the intervals. Returns 0: nothing is left and nothing written, 1: nothing that asked or between
-   has, or 2. Rows are words from ``passes`` on, from ``opens``. */
 typedef struct {
     const int64_t *passed;
     int count;
@@ -95,6 +91,10 @@ typedef struct {
 typedef struct {
     uint64_t asked[8], between[8];
 } pyengine_left;
+/* What is left of the line ``wanted`` and alive behind every passed row. Of it: bits, what matches; asked, what an open
+   row's line or ``whole`` leaves to the program, or a bounded row's where the intervals do not say all; between, what a
+   bounded row's leaves to the intervals. Returns 0: nothing is left and nothing written, 1: nothing that asked or between
+   has, or 2. Rows are words from ``passes`` on, from ``opens``. */
 PYENGINE_CLONES
 static int pyengine_look(uint64_t *bits, pyengine_left *left, const uint64_t *wanted, const pyengine_line_of *of,
                          const pyengine_rows *rows) {
