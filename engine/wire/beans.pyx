@@ -7,7 +7,8 @@ from json import JSONDecodeError, JSONDecoder
 
 from pyengine._engine.java.numbers import double_text
 from pyengine._engine.java.utf8 cimport encode_utf8
-from pyengine._engine.wire.fastjson import INT32, INT64, loads, quoted, text_of, whole_of
+from pyengine._engine.wire.fastjson cimport quoted
+from pyengine._engine.wire.fastjson import INT32, INT64, loads, text_of, whole_of
 from pyengine.errors import InvalidSourceError, ProtocolError
 
 _SCALARS = {

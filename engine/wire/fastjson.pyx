@@ -12,6 +12,11 @@ from functools import partial
 from pyengine._engine.java.numbers import parsed_long
 from pyengine.errors import InvalidSourceError
 
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
+    void* PyUnicode_DATA(object text) noexcept
+    Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+
 INT32 = 2**31
 INT64 = 2**63
 MOST_SCALE = 100  # of a BigDecimal whose bits fastjson takes; others have to be whole
@@ -107,8 +112,23 @@ def _json(value):
     return quoted(value) if isinstance(value, str) else str(value)
 
 
-def quoted(text):
+cdef bint is_plain(object text) noexcept:
+    """True for a string that JSON writes as it is."""
+    cdef const unsigned char* data
+    cdef Py_ssize_t i
+    if not PyUnicode_IS_COMPACT_ASCII(text):
+        return False
+    data = <const unsigned char*>PyUnicode_DATA(text)
+    for i in range(PyUnicode_GET_LENGTH(text)):
+        if data[i] < 0x20 or data[i] == 0x22 or data[i] == 0x5C or data[i] == 0x7F:
+            return False
+    return True
+
+
+cpdef object quoted(object text):
     """A string as fastjson writes it."""
+    if isinstance(text, str) and is_plain(text):
+        return f'"{text}"'
     return f'"{_SPECIAL.sub(_escaped, text)}"' if _SPECIAL.search(text) is not None else f'"{text}"'
 
 

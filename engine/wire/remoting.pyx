@@ -4,13 +4,8 @@ from libc.stdint cimport int64_t, uint32_t
 
 from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
 from pyengine._engine.wire.beans cimport Beans
-from pyengine._engine.wire.fastjson import quoted
+from pyengine._engine.wire.fastjson cimport quoted
 from pyengine.errors import ProtocolError
-
-cdef extern from "Python.h":
-    bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
-    void* PyUnicode_DATA(object text) noexcept
-    Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
 
 MAX_FRAME_SIZE = 16 * 1024 * 1024       # with its length field (com.rocketmq.remoting.frameMaxLength)
 LANGUAGES = (
@@ -201,35 +196,14 @@ def write_command(RemotingCommand command not None):
     return b"".join((length.to_bytes(4, "big"), (kind << 24 | len(header)).to_bytes(4, "big"), header, body))
 
 
-cdef bint is_plain(str text) noexcept:
-    """True for a text that JSON writes as it is."""
-    cdef const unsigned char* data
-    cdef Py_ssize_t i
-    if not PyUnicode_IS_COMPACT_ASCII(text):
-        return False
-    data = <const unsigned char*>PyUnicode_DATA(text)
-    for i in range(PyUnicode_GET_LENGTH(text)):
-        if data[i] < 0x20 or data[i] == 0x22 or data[i] == 0x5C or data[i] == 0x7F:
-            return False
-    return True
-
-
 cdef bytes json_header(RemotingCommand command):
-    cdef list pairs, parts = [f'{{"code":{command.code}']
-    cdef str text
+    cdef list parts = [f'{{"code":{command.code}']
     if command.ext_fields is not None:
-        pairs = []
-        for name, value in command.ext_fields.items():
-            if value is None:
-                continue
-            text = value
-            written = f'"{text}"' if is_plain(text) else quoted(text)
-            if name is None:
-                pairs.append(f"null:{written}")
-            else:
-                text = name
-                pairs.append(f'"{text}":{written}' if is_plain(text) else f"{quoted(text)}:{written}")
-        parts.append(f'"extFields":{{{",".join(pairs)}}}')
+        pairs = ",".join([
+            f"{quoted(name) if name is not None else 'null'}:{quoted(value)}"
+            for name, value in command.ext_fields.items() if value is not None
+        ])
+        parts.append(f'"extFields":{{{pairs}}}')
     parts.append(f'"flag":{command.flag}')
     if command.language is not None:
         parts.append(f'"language":{quoted(command.language)}')

@@ -1,0 +1,3 @@
+"""fastjson: fastjson's dialect of JSON; see fastjson.pyx."""
+
+cpdef object quoted(object text)
