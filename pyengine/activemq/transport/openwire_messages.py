@@ -30,6 +30,8 @@ from pyengine.activemq.transport.dispatched_messages import NOT_KNOWN
 from pyengine.destinations import TYPE_NAMES, Destination
 from pyengine.errors import ProtocolError
 
+BEGIN, PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK, RECOVER, FORGET, END = range(8)  # TransactionInfo
+ADD, REMOVE = 0, 1  # DestinationInfo
 LARGEST_BODY = 100 * 1024 * 1024  # bytes that a compressed body may become
 
 _KINDS = {f"ActiveMQ{name}": kind for kind, name in TYPE_NAMES.items()}
@@ -188,7 +190,7 @@ def structure_of(data: object) -> DataStructure | None:
         return TYPES["DestinationInfo"](
             connection_id=connection_id(data.connection_id) if data.connection_id else None,
             destination=destination_structure(data.destination),
-            operation_type=int(data.removed),
+            operation_type=REMOVE if data.removed else ADD,
         )
     if isinstance(data, ConnectionInfo):
         return TYPES["ConnectionInfo"](
@@ -224,7 +226,7 @@ def reported(structure: DataStructure | None) -> object | None:
         identity = structure.connection_id
         return DestinationInfo(
             destination_of(structure.destination),
-            removed=structure.operation_type == 1,
+            removed=structure.operation_type == REMOVE,
             connection_id="" if identity is None else id_text(identity),
         )
     if kind == "ConnectionInfo" and structure.connection_id is not None:

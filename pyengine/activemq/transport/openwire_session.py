@@ -25,6 +25,15 @@ from pyengine.activemq.transport.commands import (
 from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
 from pyengine.activemq.transport.java_exceptions import java_error
 from pyengine.activemq.transport.openwire_messages import (
+    BEGIN,
+    COMMIT_ONE_PHASE,
+    COMMIT_TWO_PHASE,
+    END,
+    FORGET,
+    PREPARE,
+    RECOVER,
+    REMOVE,
+    ROLLBACK,
     command_of,
     consumer_info,
     destination_of,
@@ -37,8 +46,6 @@ from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
 KINDS = {int(kind): kind for kind in AckKind}
-BEGIN, PREPARE, COMMIT_ONE_PHASE, COMMIT_TWO_PHASE, ROLLBACK, RECOVER, FORGET, END = range(8)  # TransactionInfo
-ADD, REMOVE = 0, 1  # DestinationInfo
 _RESPONSE, _EXCEPTION_RESPONSE = TYPES["Response"], TYPES["ExceptionResponse"]
 _INTEGER_RESPONSE, _DATA_ARRAY_RESPONSE = TYPES["IntegerResponse"], TYPES["DataArrayResponse"]
 _DISPATCH, _PRODUCER_ACK = TYPES["MessageDispatch"], TYPES["ProducerAck"]

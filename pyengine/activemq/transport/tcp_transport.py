@@ -37,7 +37,6 @@ from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
 READ = 64 * 1024
-BEGIN, COMMIT, ROLLBACK = 0, 2, 4  # TransactionInfo
 TEMPORARY = Destination("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic", "topic")
 
 
@@ -485,7 +484,7 @@ class TcpTransport:
 
     def add_destination(self, connection_id: str, destination: Destination) -> None:
         """See Transport."""
-        self._request(self._destination_info(connection_id, destination, 0))
+        self._request(self._destination_info(connection_id, destination, openwire.ADD))
         if destination.is_temporary:
             self._temporary.add(destination)
 
@@ -495,7 +494,7 @@ class TcpTransport:
 
     def remove_destination(self, connection_id: str, destination: Destination) -> None:
         """See Transport."""
-        self._request(self._destination_info(connection_id, destination, 1))
+        self._request(self._destination_info(connection_id, destination, openwire.REMOVE))
         self._temporary.discard(destination)
 
     def add_producer(self, connection_id: str, producer_id: str, destination: Destination | None = None) -> None:
@@ -591,12 +590,12 @@ class TcpTransport:
 
     def begin(self, connection_id: str, transaction_id: str) -> None:
         """See Transport."""
-        self._send(self._transaction_info(transaction_id, BEGIN))
+        self._send(self._transaction_info(transaction_id, openwire.BEGIN))
 
     def commit(self, transaction_id: str) -> None:
         """See Transport."""
-        self._request(self._transaction_info(transaction_id, COMMIT))
+        self._request(self._transaction_info(transaction_id, openwire.COMMIT_ONE_PHASE))
 
     def rollback(self, transaction_id: str) -> None:
         """See Transport."""
-        self._request(self._transaction_info(transaction_id, ROLLBACK))
+        self._request(self._transaction_info(transaction_id, openwire.ROLLBACK))
