@@ -7,7 +7,6 @@ bytes are cut, it keeps no more bytes than were fed, and what it read can be wri
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import random
 from collections import Counter
@@ -18,6 +17,7 @@ from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
 from pyengine._engine.wire.openwire_types import TYPES
 from pyengine._engine.wire.primitives import read_primitive_map, read_primitives
 from pyengine.errors import ProtocolError
+from tests.fuzz import campaign
 
 CONCRETE = [kind for kind in TYPES.values() if kind.number > 0]
 STRINGS = (None, "", "a", "ID:host-1:1", "queue.A", "é你", "\0", "\U0001f680", "x" * 200)
@@ -81,27 +81,9 @@ def structure(
     return kind(**fields)
 
 
-def cut(chance: random.Random, size: int) -> list[int]:
-    """Pieces of that many bytes together."""
-    pieces = []
-    while sum(pieces) < size:
-        pieces.append(chance.randrange(1, 40))
-    return pieces
-
-
 def read(data: bytes, pieces: list[int], version: int, settings: dict[str, bool]) -> tuple[list[DataStructure], str]:
     """The commands, and the words with which reading ended."""
-    reader, found, at = OpenWireReader(version, max_frame_size=LIMIT, **settings), [], 0
-    try:
-        for size in pieces:
-            reader.feed(data[at : at + size])
-            at += size
-            for each in reader:  # a list of them would be lost with the error behind them
-                found.append(each)
-            assert reader.waiting <= len(data)
-    except ProtocolError as error:
-        return found, str(error)
-    return found, ""
+    return campaign.read(OpenWireReader(version, max_frame_size=LIMIT, **settings), data, pieces)
 
 
 def damaged(chance: random.Random, data: bytes) -> bytes:
@@ -133,10 +115,12 @@ def check(chance: random.Random) -> Counter[str]:
     frames = [writer.write(each) for each in sent]
     data = b"".join(frames)
     if max(map(len, frames)) <= LIMIT:
-        assert read(data, cut(chance, len(data)), version, settings) == (sent, ""), (data, version, settings)
+        pieces = campaign.cut(chance, len(data), 40)
+        assert read(data, pieces, version, settings) == (sent, ""), (data, version, settings)
     hostile = damaged(chance, frames[0])
     whole = read(hostile, [len(hostile)], version, settings)
-    assert whole == read(hostile, cut(chance, len(hostile)), version, settings), (hostile, version, settings)
+    pieces = campaign.cut(chance, len(hostile), 40)
+    assert whole == read(hostile, pieces, version, settings), (hostile, version, settings)
     for each in whole[0]:
         rewrite(each, version, settings)
     body = chance.randbytes(chance.randrange(30))
@@ -164,14 +148,5 @@ def run(inputs: int, seed: int) -> Counter[str]:
     return counts
 
 
-def main() -> None:
-    """Parse the command line, fuzz, print the counts."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.fuzz_openwire", description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    print(dict(run(options.inputs, options.seed)))
-
-
 if __name__ == "__main__":
-    main()
+    campaign.main("fuzz_openwire", __doc__, run)

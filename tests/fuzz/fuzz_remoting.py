@@ -8,7 +8,6 @@ request, or refuse it, without an error of their own. The seed decides every inp
 
 from __future__ import annotations
 
-import argparse
 import logging
 import random
 from collections import Counter
@@ -37,6 +36,7 @@ from pyengine.rocketmq.server.broker_requests import BrokerRequests
 from pyengine.rocketmq.server.connections import Connection, Service
 from pyengine.rocketmq.server.name_server import NameServer
 from pyengine.rocketmq.server.served import Served
+from tests.fuzz import campaign
 
 VALUES = ("", "0", "1", "-1", "4", "6", "2147483647", "2147483648", "-9223372036854775808", "1e3", "true", "FALSE", "a",
           "orders", "%RETRY%g", "TBW102", "SCHEDULE_TOPIC_XXXX", "g", "*", "a || b", "price > 1", "SQL92", "TAG",
@@ -142,17 +142,7 @@ def hostile(corpus: list[bytes], chance: random.Random) -> bytes:
 
 def read(data: bytes, pieces: list[int]) -> tuple[list[RemotingCommand], str]:
     """The commands, and the words with which reading ended."""
-    reader, found, at = RemotingReader(max_frame_size=100_000), [], 0
-    try:
-        for size in pieces:
-            reader.feed(data[at : at + size])
-            at += size
-            for each in reader:  # a list of them would be lost with the error behind them
-                found.append(each)
-            assert reader.waiting <= len(data)
-    except ProtocolError as error:
-        return found, str(error)
-    return found, ""
+    return campaign.read(RemotingReader(max_frame_size=100_000), data, pieces)
 
 
 def refused(call: Callable[[], object]) -> bool:
@@ -269,15 +259,6 @@ def run(inputs: int, seed: int) -> Counter[str]:
     return counts
 
 
-def main() -> None:
-    """Parse the command line, fuzz, print the counts."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.fuzz_remoting", description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    logging.getLogger("pyengine").setLevel(logging.CRITICAL)
-    print(dict(run(options.inputs, options.seed)))
-
-
 if __name__ == "__main__":
-    main()
+    logging.getLogger("pyengine").setLevel(logging.CRITICAL)
+    campaign.main("fuzz_remoting", __doc__, run)

@@ -8,7 +8,6 @@ seed decides every input.
 
 from __future__ import annotations
 
-import argparse
 import logging
 import random
 from collections import Counter
@@ -20,6 +19,7 @@ from pyengine.activemq.transport.stomp_frames import BrokenFrameError
 from pyengine.activemq.transport.stomp_session import StompSession
 from pyengine.clock import ManualClock
 from pyengine.errors import ProtocolError
+from tests.fuzz import campaign
 
 ACTIONS = ("CONNECT", "STOMP", "SEND", "SUBSCRIBE", "UNSUBSCRIBE", "ACK", "NACK", "BEGIN", "COMMIT", "ABORT",
            "DISCONNECT", "MESSAGE", "", "NOSUCH", "SUB", "send")  # fmt: skip
@@ -60,27 +60,15 @@ def hostile(chance: random.Random) -> bytes:
 
 def read(data: bytes, pieces: list[int], version: str, nio: bool) -> tuple[list[StompFrame], str]:
     """The frames, and the words with which reading ended."""
-    reader, found, at = StompReader(version, max_data_length=1000, max_frame_size=3000, nio=nio), [], 0
-    try:
-        for size in pieces:
-            reader.feed(data[at : at + size])
-            at += size
-            for each in reader:  # a list of them would be lost with the error behind them
-                found.append(each)
-            assert reader.waiting <= len(data)
-    except (ProtocolError, EOFError) as error:
-        return found, str(error)
-    return found, ""
+    reader = StompReader(version, max_data_length=1000, max_frame_size=3000, nio=nio)
+    return campaign.read(reader, data, pieces, (ProtocolError, EOFError))
 
 
 def check_reader(data: bytes, chance: random.Random) -> Counter[str]:
     """The same whatever the pieces are."""
     version, nio = chance.choice(("1.0", "1.1", "1.2")), chance.random() < 0.3
     whole = read(data, [len(data)], version, nio)
-    pieces = []
-    while sum(pieces) < len(data):
-        pieces.append(chance.randrange(1, 9))
-    cut = read(data, pieces, version, nio)
+    cut = read(data, campaign.cut(chance, len(data), 9), version, nio)
     assert whole == cut, (data, version, nio, whole, cut)
     for each in whole[0]:
         write_frame(each, version)
@@ -135,15 +123,6 @@ def run(inputs: int, seed: int) -> Counter[str]:
     return counts
 
 
-def main() -> None:
-    """Parse the command line, fuzz, print the counts."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.fuzz_stomp", description=__doc__)
-    parser.add_argument("--inputs", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    logging.getLogger("pyengine.activemq").setLevel(logging.CRITICAL)
-    print(dict(run(options.inputs, options.seed)))
-
-
 if __name__ == "__main__":
-    main()
+    logging.getLogger("pyengine.activemq").setLevel(logging.CRITICAL)
+    campaign.main("fuzz_stomp", __doc__, run)
