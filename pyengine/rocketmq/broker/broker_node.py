@@ -9,7 +9,6 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker import delay_levels as delay
 from pyengine._engine.rocketmq.broker.consume_queue import PullCode
 from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
@@ -43,10 +42,10 @@ from pyengine.rocketmq.broker.message_check import (
     SPECIAL,
     check_sent_message,
     check_sent_topic,
-    illegal_message,
+    check_size,
     is_half,
 )
-from pyengine.rocketmq.broker.message_store import SCHEDULE_TOPIC, MessageStore, origin_of
+from pyengine.rocketmq.broker.message_store import CLIENT_HOST, SCHEDULE_TOPIC, MessageStore, origin_of
 from pyengine.rocketmq.broker.pulls import FramesCallback, PulledFrames, Pulls
 from pyengine.rocketmq.broker.schedule import ScheduleMessageService
 from pyengine.rocketmq.broker.timers import DONE_TOPIC, TIMER_TOPIC, TimerMessages, deliver_at
@@ -57,7 +56,6 @@ from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
     CLIENT,
     INVALID_PARAMETER,
-    MESSAGE_ILLEGAL,
     SERVICE_NOT_AVAILABLE,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
@@ -76,7 +74,6 @@ log = logger("pyengine.rocketmq.broker")
 
 KEPT_ASIDE = {SCHEDULE_TOPIC, HALF_TOPIC, OP_TOPIC, TIMER_TOPIC, DONE_TOPIC}  # topics of the store's own
 PROPERTY_WAIT_STORE = "WAIT"
-CLIENT_HOST = host_bytes(CLIENT)
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
 DEFAULT_MAX_RECONSUME_TIMES = 16
@@ -315,10 +312,7 @@ class BrokerNode:
     def stored_at(self, position: int) -> bytes | None:
         """The stored message at a position of the log, None where there is none."""
         with self.lock:
-            try:
-                return record.payload(self.store.log.read(position))
-            except (PyengineError, ValueError):
-                return None
+            return self.store.stored_at(position)
 
     def stored_by_id(self, offset_msg_id: str) -> bytes | None:
         """The stored message that has this id of a broker, None where there is none."""
@@ -345,24 +339,16 @@ class BrokerNode:
         with self.lock:
             self._check_open()
             now = self.clock.now()
+            born, host, _, sys_flag, reconsume_times, most = origin or (now, CLIENT_HOST, CLIENT, 0, 0, None)
             if self._is_plain(topic, queue_id) and SPECIAL.isdisjoint(properties):
-                if message.body is not None and len(message.body) > self.max_message_size:
-                    raise MQBrokerError(MESSAGE_ILLEGAL, illegal_message(self.max_message_size))
-                stored_with = (
-                    Origin(now, CLIENT_HOST, 0, message.flag)
-                    if origin is None
-                    else Origin(origin.born, origin.host, origin.reconsume_times, message.flag, origin.sys_flag)
-                )
-                store = self.store
+                check_size(message.body, self.max_message_size)
+                store, stored_with = self.store, Origin(born, host, reconsume_times, message.flag, sys_flag)
                 position, offset = store.put_message(topic, queue_id, message.body, properties, stored_with, now)
                 target = queue_named(topic, self.name, queue_id)
                 return Stored(target, offset, f"{self._id_prefix}{position:016X}", store.log.end)
             queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
-            reconsume_times, most = 0, None
-            if origin is not None:
-                reconsume_times, most = origin.reconsume_times, origin.most
-            elif is_retry:
+            if origin is None and is_retry:
                 reconsume_times = names.whole_property(properties, names.PROPERTY_RECONSUME_TIME)
                 most = names.whole_property(properties, names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES)
             if is_retry:
@@ -374,18 +360,11 @@ class BrokerNode:
             check_sent_message(
                 message.body, properties, reconsume_times, self.max_message_size, remote=origin is not None
             )
+            stored_with = Origin(born, host, reconsume_times, message.flag, sys_flag)
             if origin is not None and is_half(properties, reconsume_times):
-                position, offset = self.transactions.prepare(
-                    topic, queue_id, message.body, properties,
-                    Origin(origin.born, origin.host, reconsume_times, message.flag, origin.sys_flag),
-                )  # fmt: skip
+                position, offset = self.transactions.prepare(topic, queue_id, message.body, properties, stored_with)
                 target = MessageQueue(topic, self.name, queue_id)
                 return Stored(target, offset, self.offset_msg_id(position), self.store.log.end)
-            stored_with = (
-                Origin(now, CLIENT_HOST, reconsume_times, message.flag)
-                if origin is None
-                else Origin(origin.born, origin.host, reconsume_times, message.flag, origin.sys_flag)
-            )
             return self._put(topic, queue_id, message.body, properties, stored_with)
 
     def _is_plain(self, topic: str, queue_id: int) -> bool:

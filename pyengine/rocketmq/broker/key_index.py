@@ -6,9 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.commands.stored_message import decode_stored
-from pyengine.errors import PyengineError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.message_store import MessageStore
 
@@ -48,7 +46,7 @@ class KeyIndex:
         places = [each for each in found.places.get(key, ()) if begin <= each[1] <= end]
         frames = []
         for position, _ in sorted(places)[-min(most, MOST_FOUND) :] if most > 0 else ():
-            frame = self._read(position)
+            frame = self._store.stored_at(position)
             if frame is not None:
                 frames.append(frame)
         return FoundByKey(frames, *found.last) if frames else FoundByKey([])
@@ -59,7 +57,7 @@ class KeyIndex:
                 continue
             for offset in range(max(found.indexed.get(queue_id, 0), queue.min_offset), queue.max_offset):
                 position = queue.position(offset)
-                frame = self._read(position)
+                frame = self._store.stored_at(position)
                 if frame is not None:
                     self._add(found, position, frame)
             found.indexed[queue_id] = queue.max_offset
@@ -71,9 +69,3 @@ class KeyIndex:
         for key in filter(None, {unique, *properties.get(names.PROPERTY_KEYS, "").split(" ")}):
             found.places[key].append((position, stored))
         found.last = max(found.last, (position, stored))
-
-    def _read(self, position: int) -> bytes | None:
-        try:
-            return record.payload(self._store.log.read(position))
-        except (PyengineError, ValueError):
-            return None  # deleted since

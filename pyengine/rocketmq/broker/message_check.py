@@ -36,14 +36,13 @@ def check_sent_message(
     ``rejectTransactionMessage=true, timerWheelEnable=false``.
     """
     if SPECIAL.isdisjoint(properties):
-        if body is not None and len(body) > max_message_size:
-            raise _illegal(max_message_size)
+        check_size(body, max_message_size)
         return
     level = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
     if is_half(properties, reconsume_times) and not remote:
         raise MQBrokerError(NO_PERMISSION, "the broker[127.0.0.1] sending transaction message is forbidden")
     if PROPERTY_INNER_NUM in properties:
-        raise _illegal(max_message_size)
+        raise illegal_message(max_message_size)
     timers = [name for name in TIMER_PROPERTIES if name in properties]
     if level > 0:
         for name in timers:
@@ -52,8 +51,13 @@ def check_sent_message(
         problem = MQBrokerError(SYSTEM_ERROR, "accurate timer message is not enabled, timerWheelEnable is false")
         problem.add_note(f"the message has the property {timers[0]}; use a delay level (delay_time_level)")
         raise problem
+    check_size(body, max_message_size)
+
+
+def check_size(body: bytes | None, max_message_size: int) -> None:
+    """Raise MQBrokerError for a body of more bytes than a broker stores."""
     if body is not None and len(body) > max_message_size:
-        raise _illegal(max_message_size)
+        raise illegal_message(max_message_size)
 
 
 def is_half(properties: dict[str, str], reconsume_times: int) -> bool:
@@ -65,13 +69,10 @@ def is_half(properties: dict[str, str], reconsume_times: int) -> bool:
     return prepared and not (reconsume_times > 0 and level > 0)
 
 
-def _illegal(max_message_size: int) -> MQBrokerError:
-    return MQBrokerError(MESSAGE_ILLEGAL, illegal_message(max_message_size))
-
-
-def illegal_message(max_message_size: int) -> str:
+def illegal_message(max_message_size: int) -> MQBrokerError:
     """What a broker says of a message that it cannot store."""
-    return (
+    return MQBrokerError(
+        MESSAGE_ILLEGAL,
         "the message is illegal, maybe msg body or properties length not matched. "
-        f"msg body length limit {max_message_size}B, msg properties length limit 32KB."
+        f"msg body length limit {max_message_size}B, msg properties length limit 32KB.",
     )

@@ -12,13 +12,14 @@ from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.stored_message import STORE_HOST_V6
 from pyengine.clock import Clock, Timer, Worker
-from pyengine.errors import InvalidSourceError, MQBrokerError
+from pyengine.errors import InvalidSourceError, MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.commit_log import CommitLog, Frame
 from pyengine.rocketmq.message import MessageExt
-from pyengine.rocketmq.remoting.mq_client_api import SERVICE_NOT_AVAILABLE
+from pyengine.rocketmq.remoting.mq_client_api import CLIENT, SERVICE_NOT_AVAILABLE
 from pyengine.rocketmq.remoting.stored_message import host_bytes
 
+CLIENT_HOST = host_bytes(CLIENT)
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"  # whose queues are the delay levels
 LOG_FLUSH_INTERVAL = 500  # ms
 
@@ -96,8 +97,8 @@ class MessageStore:
     ) -> tuple[int, int]:
         """Store a message. Returns its position in the log and its offset in the queue. now: the time, if it is known.
 
-        Raises InvalidMessageError for one that has
-        no stored form, MQBrokerError, code 14, where the log cannot be written.
+        Raises InvalidMessageError for one that has no stored form, MQBrokerError, code 14, where the log cannot be
+        written.
         """
         if self._dispatched < self.log.end:
             self._dispatch_rest()
@@ -125,6 +126,13 @@ class MessageStore:
             self._sync_later()
         self._arriving(topic, queue_id, code, properties)
         return position, offset
+
+    def stored_at(self, position: int) -> bytes | None:
+        """The stored message at a position of the log, None where there is none."""
+        try:
+            return record.payload(self.log.read(position))
+        except (PyengineError, ValueError):
+            return None
 
     def put_messages(
         self,

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.commands.origin import Origin
-from pyengine.rocketmq.broker.message_store import MessageStore
-from pyengine.rocketmq.remoting.mq_client_api import CLIENT
-from pyengine.rocketmq.remoting.stored_message import host_bytes
-
-HOST = host_bytes(CLIENT)
+from pyengine.rocketmq.broker.message_store import CLIENT_HOST, MessageStore
 
 
 class Outstanding:
@@ -47,7 +43,7 @@ class Outstanding:
         if position is None:
             return
         now = self._store.now()
-        self._store.put_message(self._done_topic, 0, f"{offset},".encode(), {"TAGS": "d"}, Origin(now, HOST))
+        self._store.put_message(self._done_topic, 0, f"{offset},".encode(), {"TAGS": "d"}, Origin(now, CLIENT_HOST))
         least = min(self.offsets, default=self._store.consume_queue(self.topic, 0).max_offset)
         self._store.delete_below(self.topic, 0, least)
         if not self.offsets:

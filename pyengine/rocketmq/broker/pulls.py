@@ -40,7 +40,7 @@ FramesCallback = Callable[[PulledFrames | PyengineError], None]
 
 
 class Pulls:
-    """Answers pulls on a worker of its own. start(), arrived() and close() are called with the broker's lock held.
+    """Answers pulls on a worker of its own. arrived() and close() are called with the broker's lock held.
 
     broker_name: of the messages that filters see. groups, offsets: what a pull is filtered by and what it commits.
     admit: raises MQClientError if the broker is closed, MQBrokerError for a queue that it does not have.

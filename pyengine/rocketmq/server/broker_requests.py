@@ -56,7 +56,7 @@ from pyengine.rocketmq.server.clients import ClientTable, RemoteClient
 from pyengine.rocketmq.server.connections import Connection, answer, refusal, reply
 from pyengine.rocketmq.server.groups import SubscriptionGroups
 from pyengine.rocketmq.server.reply_requests import ReplyRequests
-from pyengine.rocketmq.server.send_headers import REGION, origin_host, send_header
+from pyengine.rocketmq.server.send_headers import REGION, remote_send, send_header
 from pyengine.rocketmq.server.served import Served
 from pyengine.rocketmq.server.stats import Stats
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -217,18 +217,14 @@ class BrokerRequests:
             check_topic(topic)
         except MQClientError as error:
             raise MQBrokerError(INVALID_PARAMETER, error.problem) from error
-        host, flag = origin_host(connection)
-        origin = RemoteSend(
-            header["bornTimestamp"] or self.node.clock.now(), host, connection.remote_address,
-            (header["sysFlag"] or 0) | flag, header["reconsumeTimes"] or 0, header["maxReconsumeTimes"],
-        )  # fmt: skip
+        origin = remote_send(connection, header, self.node.clock.now())
         new_queues = 0
         if topic not in self.node.topics:
             new_queues = self.served.new_topic_queues(
                 self.node.name, topic, header["defaultTopic"], header["defaultTopicQueueNums"] or 0
             )
         if request.body is None:
-            raise MQBrokerError(MESSAGE_ILLEGAL, illegal_message(self.node.max_message_size))
+            raise illegal_message(self.node.max_message_size)
         properties = parse_properties(header["properties"]) | REGION
         body = request.body
         if header["batch"] or request.code == 320:

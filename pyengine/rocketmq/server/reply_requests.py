@@ -9,14 +9,14 @@ from pyengine._engine.rocketmq.commands.headers import write_header
 from pyengine._engine.rocketmq.commands.stored_message import parse_properties, properties_text
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.errors import MQBrokerError, MQClientError, PyengineError, RemotingError
-from pyengine.rocketmq.broker.broker_node import BrokerNode, RemoteSend
+from pyengine.rocketmq.broker.broker_node import BrokerNode
 from pyengine.rocketmq.broker.message_check import illegal_message
 from pyengine.rocketmq.message import Message
-from pyengine.rocketmq.remoting.mq_client_api import INVALID_PARAMETER, MESSAGE_ILLEGAL, SYSTEM_ERROR
+from pyengine.rocketmq.remoting.mq_client_api import INVALID_PARAMETER, SYSTEM_ERROR
 from pyengine.rocketmq.remoting.replies import PROPERTY_REPLY_TO_CLIENT, PUSH_REPLY
 from pyengine.rocketmq.server.clients import ClientTable
 from pyengine.rocketmq.server.connections import Connection, answer, refusal, reply
-from pyengine.rocketmq.server.send_headers import REGION, origin_host, send_header
+from pyengine.rocketmq.server.send_headers import REGION, remote_send, send_header
 from pyengine.rocketmq.server.served import Served
 from pyengine.visible import logger
 
@@ -42,7 +42,7 @@ class ReplyRequests:
         except MQClientError as error:
             return answer(request, INVALID_PARAMETER, error.problem, dict(REGION))
         if request.body is None:
-            return answer(request, MESSAGE_ILLEGAL, illegal_message(self._node.max_message_size), dict(REGION))
+            return refusal(request, illegal_message(self._node.max_message_size), dict(REGION))
         properties = parse_properties(header["properties"])
         asked_by = properties.get(PROPERTY_REPLY_TO_CLIENT)
         if asked_by is None:
@@ -87,11 +87,7 @@ class ReplyRequests:
         problem: str | None,
     ) -> RemotingCommand:
         """Store the reply (storeReplyMessageEnable). problem: why nobody got it; the answer then says so."""
-        host, flag = origin_host(connection)
-        origin = RemoteSend(
-            header["bornTimestamp"] or self._node.clock.now(), host, connection.remote_address,
-            (header["sysFlag"] or 0) | flag, header["reconsumeTimes"] or 0,
-        )  # fmt: skip
+        origin = remote_send(connection, header, self._node.clock.now())
         topic, queue_id = header["topic"] or "", header["queueId"] if header["queueId"] is not None else -1
         message = Message(topic, request.body, properties=properties, flag=header["flag"] or 0)
         fields: dict[str, Any] = {"msgId": "0", "queueId": max(0, queue_id), "queueOffset": 0}

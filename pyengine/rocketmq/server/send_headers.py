@@ -7,6 +7,7 @@ from typing import Any
 from pyengine._engine.rocketmq.commands.headers import read_header
 from pyengine._engine.rocketmq.commands.stored_message import BORN_HOST_V6
 from pyengine._engine.wire.remoting import RemotingCommand
+from pyengine.rocketmq.broker.broker_node import RemoteSend
 from pyengine.rocketmq.remoting.stored_message import host_bytes
 from pyengine.rocketmq.server.connections import Connection
 
@@ -27,7 +28,11 @@ def send_header(request: RemotingCommand) -> dict[str, Any]:
     return dict(zip(LETTERS, map(short.__getitem__, LETTERS.values()), strict=True))
 
 
-def origin_host(connection: Connection) -> tuple[bytes, int]:
-    """The producer's address as a stored message has it, and the flag that says how long it is."""
+def remote_send(connection: Connection, header: dict[str, Any], now: int) -> RemoteSend:
+    """Where the message of a send comes from. now: ms, where its header does not say when it was sent."""
     host = host_bytes(connection.remote_address)
-    return host, 0 if len(host) == 8 else BORN_HOST_V6
+    return RemoteSend(
+        header["bornTimestamp"] or now, host, connection.remote_address,
+        (header["sysFlag"] or 0) | (0 if len(host) == 8 else BORN_HOST_V6), header["reconsumeTimes"] or 0,
+        header["maxReconsumeTimes"],
+    )  # fmt: skip
