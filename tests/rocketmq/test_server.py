@@ -7,7 +7,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,9 @@ from pyengine.clock import ManualClock, SystemClock
 from pyengine.errors import ConfigurationError, IllegalStateError, InvalidSourceError
 from pyengine.rocketmq.server import broker_requests, connections
 from pyengine.rocketmq.server.connections import Connection, RemotingServer, answer, listening_socket
+from tests.waiting import until
 
 PATIENCE = 10.0
-
-
-def until(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 class Peer:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 
 from pyengine import rocketmq
 from pyengine.rocketmq import ConsumeFromWhere, Message, MessageQueue
+from tests.waiting import until
 
 PROGRAM = """
 import signal, sys, threading, time
@@ -43,13 +43,6 @@ def broker() -> Iterator[rocketmq.Broker]:
     with rocketmq.Broker(listen="127.0.0.1:0") as made:
         made.create_topic("orders", 1)
         yield made
-
-
-def until(reached: Callable[[], bool], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_at_sigterm_it_finishes_commits_and_leaves(broker: rocketmq.Broker) -> None:

@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,14 +38,6 @@ class RefusedError(Exception):
 
 class NotThereError(Exception):
     """A client has no such call."""
-
-
-def until(reached: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait for what a cluster does later."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.02)
 
 
 class Client(Protocol):

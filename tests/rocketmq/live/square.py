@@ -32,10 +32,10 @@ from tests.rocketmq.live.corners import (
     RefusedError,
     our_broker,
     second_levels,
-    until,
 )
 from tests.rocketmq.live.real import Older, Real
 from tests.rocketmq.live.scripts import start
+from tests.waiting import until
 
 CHECK = 5000  # ms between a broker's looks at half messages
 PAGE = Path(__file__).parents[3] / "docs" / "rocketmq-interop.md"

@@ -13,9 +13,10 @@ import pytest
 from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine.rocketmq.server.accounts import read_accounts
-from tests.rocketmq.live.corners import PythonClient, until
+from tests.rocketmq.live.corners import PythonClient
 from tests.rocketmq.live.real import Older, Real
 from tests.rocketmq.live.scripts import start
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
 

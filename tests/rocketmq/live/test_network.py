@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from pyengine.rocketmq import (
 )
 from tests.rocketmq.live.real import BUILD, Real, free_port
 from tests.rocketmq.live.scripts import start
+from tests.waiting import until
 
 INTEROP = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
 SECOND = " ".join(["1s"] * 18)  # each delay level
@@ -40,14 +40,6 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield start(jvm, home, home / "store", SECOND)
     finally:
         jvm.close()
-
-
-def until(reached: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait for what the cluster does later."""
-    deadline = time.monotonic() + seconds
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class Seen:

@@ -12,9 +12,10 @@ import pytest
 
 from bench.contest import RivalMissingError
 from pyengine import rocketmq
-from tests.rocketmq.live.corners import JavaClient, PythonClient, RefusedError, our_broker, second_levels, until
+from tests.rocketmq.live.corners import JavaClient, PythonClient, RefusedError, our_broker, second_levels
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
 

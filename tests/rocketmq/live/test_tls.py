@@ -10,9 +10,10 @@ import pytest
 from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine.rocketmq.remoting.tls import server_ssl_context
-from tests.rocketmq.live.corners import FIRST, JavaClient, PythonClient, RefusedError, our_broker, until
+from tests.rocketmq.live.corners import FIRST, JavaClient, PythonClient, RefusedError, our_broker
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
+from tests.waiting import until
 
 pytestmark = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
 
