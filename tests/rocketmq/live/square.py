@@ -714,7 +714,7 @@ def a_topic_gets_more_queues(corner: Corner) -> Any:
     corner.wait(member, 4)
     corner.make_topic(4)
     corner.send(*bodies(2), queue=1)
-    with rocketmq.Cluster(corner._names) as cluster:
+    with rocketmq.Cluster(corner.names) as cluster:
         queue = rocketmq.MessageQueue(corner.topic, "broker-a", 3)
         cluster.topic_subscribe_info(corner.topic)
         cluster.send_message("senders", rocketmq.Message(corner.topic, b"new"), queue)
