@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, is_blank
+from pyengine._engine.rocketmq.client.validators import OWN_TOPICS, is_blank
 from pyengine._engine.rocketmq.commands.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 
 SEPARATOR = "%"
-# Beside those that nobody may send to.
-OTHER_SYSTEM_TOPICS = frozenset(("TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"))
 SYSTEM_PREFIXES = ("rmq_sys_", "CID_RMQ_SYS_")
 
 
@@ -40,4 +38,4 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _is_system(name: str) -> bool:
-    return name in SYSTEM_TOPICS or name in OTHER_SYSTEM_TOPICS or name.startswith(SYSTEM_PREFIXES)
+    return name in OWN_TOPICS or name.startswith(SYSTEM_PREFIXES)

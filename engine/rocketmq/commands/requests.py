@@ -12,8 +12,18 @@ from pyengine._engine.rocketmq.commands.message import MessageExt
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue
 from pyengine.attributes import frozen, named_arguments
 
+# Request codes that both ends know and that no header stands for.
+CHECK_TRANSACTION_STATE = 39
+NOTIFY_CONSUMER_IDS_CHANGED = 40
+CHECK_CLIENT_CONFIG = 46
+GET_CONSUMER_STATUS_FROM_CLIENT = 221
+GET_CONSUMER_RUNNING_INFO = 307
+CONSUME_MESSAGE_DIRECTLY = 309
+
 # Response codes that clients tell apart.
 SYSTEM_ERROR = 1
+SYSTEM_BUSY = 2
+REQUEST_CODE_NOT_SUPPORTED = 3
 MESSAGE_ILLEGAL = 13
 SERVICE_NOT_AVAILABLE = 14
 NO_PERMISSION = 16
@@ -24,6 +34,10 @@ SUBSCRIPTION_NOT_EXIST = 24
 SUBSCRIPTION_NOT_LATEST = 25
 FILTER_DATA_NOT_EXIST = 27
 INVALID_PARAMETER = 29
+CONSUMER_NOT_ONLINE = 206
+NO_MESSAGE = 208
+
+MASTER = 0  # the broker id of a master
 
 # Bits of a pull's sys_flag (PullSysFlag).
 FLAG_COMMIT_OFFSET = 1

@@ -6,23 +6,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS
+from pyengine._engine.rocketmq.client.validators import OWN_TOPICS
 from pyengine._engine.wire import fastjson
 from pyengine._engine.wire.fastjson import INT32, whole_of
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES, read_topics
-from pyengine.rocketmq.broker.topic_config import READ_WRITE
+from pyengine.rocketmq.broker.topic_config import INHERITED, READ_WRITE, READABLE
 from pyengine.rocketmq.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.whole_numbers import is_whole_number
 
 SHORT_FORMS = 'accepted: {"topic": 8}, {"topic": {"broker-a": 4}}, [["topic", "broker-a", 0]], a broker\'s topics.json'
 
-# What a real broker keeps for itself (TopicValidator), and what is a single group's.
-_OWN_TOPICS = SYSTEM_TOPICS | {"TBW102", "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"}
+# Beside OWN_TOPICS: what a real broker keeps for itself, and what is a single group's.
 _OWN_PREFIXES = ("rmq_sys_", RETRY_GROUP_TOPIC_PREFIX, DLQ_GROUP_TOPIC_PREFIX)
 _REPLY_SUFFIX = "_REPLY_TOPIC"
-_READ, _INHERIT = 4, 1  # PermName.PERM_READ; PERM_INHERIT have the topics named as the cluster and the broker
 
 
 def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> list[MessageQueue]:
@@ -95,13 +93,14 @@ def _consumed(table: dict[str, Any], text: str, source: str) -> dict[str, int]:
         )
         for topic in topics
     }
-    passed_on = {topic for topic, perm in rights.items() if perm & _INHERIT}
+    # Those named as the cluster and the broker.
+    passed_on = {topic for topic, perm in rights.items() if perm & INHERITED}
     return {
         topic: queues
         for topic, queues in topics.items()
-        if topic not in _OWN_TOPICS
+        if topic not in OWN_TOPICS
         and not topic.startswith(_OWN_PREFIXES)
-        and rights[topic] & _READ
+        and rights[topic] & READABLE
         and topic not in passed_on
         and not (topic.endswith(_REPLY_SUFFIX) and topic.removesuffix(_REPLY_SUFFIX) in passed_on)
     }

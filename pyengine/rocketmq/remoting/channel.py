@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping
 from itertools import count
 
+from pyengine._engine.rocketmq.commands.requests import REQUEST_CODE_NOT_SUPPORTED
 from pyengine._engine.wire.remoting import ONE_WAY, RESPONSE, RemotingCommand, RemotingReader, write_command
 from pyengine.clock import Action, Clock, Timer, Worker
 from pyengine.errors import IllegalStateError, ProtocolError, RemotingError, RemotingTimeoutError
@@ -18,7 +19,6 @@ log = logging.getLogger("pyengine.rocketmq.remoting")
 VERSION = 479  # MQVersion.V5_3_3: what the brokers take this client for
 FIRST_BACK_OFF = 100  # ms until a failed connection is tried again; doubled each time, up to the last
 LAST_BACK_OFF = 5000
-REQUEST_CODE_NOT_SUPPORTED = 3
 
 Answered = Callable[[RemotingCommand | RemotingError], None]
 Requested = Callable[["Channel", RemotingCommand], RemotingCommand | None]

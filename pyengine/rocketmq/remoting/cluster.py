@@ -12,12 +12,20 @@ from functools import partial
 from typing import Any
 from weakref import WeakValueDictionary
 
-from pyengine._engine.rocketmq.client.validators import attached, suggested
+from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC, attached, suggested
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
-from pyengine._engine.rocketmq.commands.stored_message import (
-    decode_stored,
+from pyengine._engine.rocketmq.commands.requests import (
+    CHECK_CLIENT_CONFIG,
+    CHECK_TRANSACTION_STATE,
+    CONSUME_MESSAGE_DIRECTLY,
+    GET_CONSUMER_RUNNING_INFO,
+    GET_CONSUMER_STATUS_FROM_CLIENT,
+    MASTER,
+    NOTIFY_CONSUMER_IDS_CHANGED,
+    REQUEST_CODE_NOT_SUPPORTED,
 )
+from pyengine._engine.rocketmq.commands.stored_message import decode_stored
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import named_arguments
 from pyengine.clock import Clock, SystemClock
@@ -32,13 +40,13 @@ from pyengine.errors import (
 )
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker import Broker
+from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, response
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
     FLAG_LITE_PULL,
-    NO_MESSAGE,
     QUERY_NOT_FOUND,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
@@ -53,6 +61,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SendCallback,
     SendResult,
     SubscriptionData,
+    no_message,
     plain_text,
     queue_key,
     queue_of,
@@ -60,7 +69,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     with_key,
 )
 from pyengine.rocketmq.remoting.replies import PUSH_REPLY, reply_of
-from pyengine.rocketmq.remoting.sending import AUTO_CREATE_TOPIC, DEFAULT_QUEUES, Sending, SendOptions
+from pyengine.rocketmq.remoting.sending import DEFAULT_QUEUES, Sending, SendOptions
 from pyengine.rocketmq.remoting.stored_message import message_ext, parsed_id, pulled_messages, received
 from pyengine.rocketmq.remoting.tls import check_context
 from pyengine.rocketmq.remoting.transport import Connect, SocketTransport, parse_address
@@ -73,17 +82,10 @@ HEART_BEAT = 34
 LITE_PULL_MESSAGE = 361
 LOCK_BATCH_MQ = 41
 UNLOCK_BATCH_MQ = 42
-CHECK_TRANSACTION_STATE = 39
 RESET_CONSUMER_CLIENT_OFFSET = 220
-GET_CONSUMER_STATUS_FROM_CLIENT = 221
-GET_CONSUMER_RUNNING_INFO = 307
-CONSUME_MESSAGE_DIRECTLY = 309
 GET_BROKER_CLUSTER_INFO = 106
-CHECK_CLIENT_CONFIG = 46
-NOTIFY_CONSUMER_IDS_CHANGED = 40
 
 SUCCESS = 0
-REQUEST_CODE_NOT_SUPPORTED = 3
 PULL_STATUS = {
     SUCCESS: PullStatus.FOUND,
     19: PullStatus.NO_NEW_MSG,
@@ -98,8 +100,6 @@ HEARTBEAT_INTERVAL = 30_000
 SEND_BACK_TIMEOUT = 5000
 DETECTION = 3000  # ms between looks at brokers that cannot be reached
 ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues anew
-MASTER = 0
-READABLE, WRITABLE = 4, 2  # bits of a perm
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,7 +482,7 @@ class Cluster:
         """
         host, position = parsed_id(offset_msg_id)
         if host not in self.masters(topic):  # an id may say anything
-            raise MQClientError(attached("query message by id finished, but no message.", NO_MESSAGE), NO_MESSAGE)
+            raise no_message("id")
         answer = self._ask(host, "ViewMessageRequestHeader", {"topic": topic, "offset": position})
         return received(message_ext(decode_stored(answer.body or b"", 0)[0], ""))
 

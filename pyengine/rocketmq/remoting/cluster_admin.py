@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import Self
 
 from pyengine._engine.rocketmq.commands.bodies import read_body
+from pyengine._engine.rocketmq.commands.requests import CONSUMER_NOT_ONLINE
 from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import MQBrokerError, ProtocolError, RemotingError
 from pyengine.rocketmq.consumer.consume_stats import ConsumeStats, OffsetWrapper, offset_wrapper
@@ -22,9 +23,6 @@ from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq")
-
-CONSUMER_NOT_ONLINE = 206
-MASTER = 0
 
 
 @frozen

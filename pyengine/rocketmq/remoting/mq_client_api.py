@@ -19,6 +19,7 @@ from pyengine._engine.rocketmq.commands.requests import FLAG_SUBSCRIPTION as FLA
 from pyengine._engine.rocketmq.commands.requests import FLAG_SUSPEND as FLAG_SUSPEND
 from pyengine._engine.rocketmq.commands.requests import INVALID_PARAMETER as INVALID_PARAMETER
 from pyengine._engine.rocketmq.commands.requests import MESSAGE_ILLEGAL as MESSAGE_ILLEGAL
+from pyengine._engine.rocketmq.commands.requests import NO_MESSAGE as NO_MESSAGE
 from pyengine._engine.rocketmq.commands.requests import NO_PERMISSION as NO_PERMISSION
 from pyengine._engine.rocketmq.commands.requests import QUERY_NOT_FOUND as QUERY_NOT_FOUND
 from pyengine._engine.rocketmq.commands.requests import SERVICE_NOT_AVAILABLE as SERVICE_NOT_AVAILABLE
@@ -51,7 +52,6 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.whole_numbers import whole_number as whole_number
 
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"  # a field of a query whose key is a message's unique id
-NO_MESSAGE = 208
 
 CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
 
@@ -148,8 +148,13 @@ def with_key(messages: Iterable[MessageExt], topic: str, key: str, *, unique: bo
         if message.topic == topic and key in keys:
             found.append(message)
     if not found:
-        raise MQClientError(attached("query message by key finished, but no message.", NO_MESSAGE), NO_MESSAGE)
+        raise no_message("key")
     return found
+
+
+def no_message(by: str) -> MQClientError:
+    """What a look-up by a key or an id ends with that finds nothing."""
+    return MQClientError(attached(f"query message by {by} finished, but no message.", NO_MESSAGE), NO_MESSAGE)
 
 
 class MQClientAPI(Protocol):

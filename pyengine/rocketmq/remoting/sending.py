@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyengine._engine.rocketmq.client.send_faults import MOST_INDEX, SendFaults
+from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
+from pyengine._engine.rocketmq.commands.requests import SYSTEM_BUSY
 from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, encode_client_message, properties_text
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import frozen, named_arguments
@@ -36,7 +38,6 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 log = logging.getLogger("pyengine.rocketmq")
 
 SEND_BATCH_MESSAGE = 320
-SYSTEM_BUSY = 2
 NO_BUYER_ID = 204
 NOT_IN_CURRENT_UNIT = 205
 SEND_STATUS = {
@@ -50,7 +51,6 @@ RETRIED = {
     TOPIC_NOT_EXIST, SERVICE_NOT_AVAILABLE, SYSTEM_ERROR, SYSTEM_BUSY, NO_PERMISSION, NO_BUYER_ID, NOT_IN_CURRENT_UNIT,
 }  # fmt: skip
 COMPRESS_FROM = 4096  # bytes of a body
-AUTO_CREATE_TOPIC = "TBW102"
 DEFAULT_QUEUES = 4
 
 

@@ -7,12 +7,12 @@ import ipaddress
 from collections.abc import Iterator
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
-from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, decode_stored, message_id, parse_message_id
-from pyengine.errors import MQClientError, ProtocolError
+from pyengine.errors import ProtocolError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.compression import decompress
+from pyengine.rocketmq.remoting.mq_client_api import no_message
 
 StoredFields = tuple[str, bytes, dict[str, str], int, int, int, int, int, bytes, bytes, int, int, int, int, int, int]
 
@@ -47,7 +47,7 @@ def parsed_id(offset_msg_id: str) -> tuple[str, int]:
         host, position = parse_message_id(offset_msg_id)
         return host_text(host), position
     except (ProtocolError, ValueError, TypeError) as error:
-        raise MQClientError(attached("query message by id finished, but no message.", 208), 208) from error
+        raise no_message("id") from error
 
 
 def message_ext(fields: StoredFields, broker_name: str) -> MessageExt:

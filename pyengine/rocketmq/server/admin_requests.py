@@ -9,6 +9,12 @@ from typing import Any
 from pyengine._engine.rocketmq.client.validators import check_group, check_topic
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import read_header
+from pyengine._engine.rocketmq.commands.requests import (
+    CONSUME_MESSAGE_DIRECTLY,
+    CONSUMER_NOT_ONLINE,
+    GET_CONSUMER_RUNNING_INFO,
+    GET_CONSUMER_STATUS_FROM_CLIENT,
+)
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.errors import MQClientError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES
@@ -26,12 +32,8 @@ from pyengine.rocketmq.server.groups import SubscriptionGroups
 from pyengine.rocketmq.server.served import Served
 from pyengine.rocketmq.server.stats import Stats
 
-CONSUMER_NOT_ONLINE = 206
 CONSUME_MSG_TIMEOUT = 207
 SUBSCRIPTION_GROUP_NOT_EXIST = 26
-GET_CONSUMER_RUNNING_INFO = 307
-CONSUME_MESSAGE_DIRECTLY = 309
-GET_CONSUMER_STATUS_FROM_CLIENT = 221
 VERSION_NAME = "V5_3_3"  # of the release whose answers these are
 CALL_TIMEOUT = 10_000  # ms that a client has
 

@@ -13,6 +13,12 @@ from pyengine._engine.rocketmq.client.validators import check_topic
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import read_header, write_header
 from pyengine._engine.rocketmq.commands.origin import Origin
+from pyengine._engine.rocketmq.commands.requests import (
+    CHECK_TRANSACTION_STATE,
+    NOTIFY_CONSUMER_IDS_CHANGED,
+    REQUEST_CODE_NOT_SUPPORTED,
+    SYSTEM_BUSY,
+)
 from pyengine._engine.rocketmq.commands.stored_message import (
     decode_client_messages,
     encode_stored,
@@ -64,15 +70,10 @@ from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
 
-REQUEST_CODE_NOT_SUPPORTED = 3
-CHECK_TRANSACTION_STATE = 39
-NOTIFY_CONSUMER_IDS_CHANGED = 40
-CHECK_CLIENT_CONFIG = 46
 FLUSH_DISK_TIMEOUT = 10
 SUBSCRIPTION_GROUP_NOT_EXIST = 26
 MAX_SUSPEND = 600_000  # ms that a pull may wait, whatever it asks for: its client may be gone
 MAX_PULLS = 10_000  # of a connection that wait at the same time
-SYSTEM_BUSY = 2
 DEFAULT_QUERY_MOST = 32  # messages that a query by unique key brings (defaultQueryMaxNum)
 MOST_NEW_QUEUES = 8  # of a topic that a send makes (defaultTopicQueueNums)
 

@@ -9,6 +9,7 @@ from typing import Any
 from pyengine._engine.rocketmq.client.validators import suggested
 from pyengine._engine.rocketmq.commands.bodies import write_body
 from pyengine._engine.rocketmq.commands.headers import read_header
+from pyengine._engine.rocketmq.commands.requests import MASTER, REQUEST_CODE_NOT_SUPPORTED
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.errors import MQBrokerError
 from pyengine.rocketmq.remoting.mq_client_api import QUERY_NOT_FOUND, SYSTEM_ERROR, TOPIC_NOT_EXIST
@@ -16,8 +17,6 @@ from pyengine.rocketmq.server.connections import Connection, answer
 from pyengine.rocketmq.server.served import Served
 
 STANDARD_JSON_SINCE = 401  # MQVersion.V4_9_4: clients that read only JSON
-REQUEST_CODE_NOT_SUPPORTED = 3
-MASTER = 0
 ROUTE = 105  # GET_ROUTEINFO_BY_TOPIC
 
 

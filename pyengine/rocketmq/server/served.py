@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
+from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.clock import Clock
 from pyengine.errors import MQBrokerError
@@ -18,7 +19,6 @@ from pyengine.rocketmq.remoting.mq_client_api import NO_PERMISSION, ClientEvents
 from pyengine.rocketmq.server.connections import address_text
 
 CLUSTER = "DefaultCluster"
-AUTO_CREATE_TOPIC = "TBW102"
 
 
 class EmbeddedCluster(Protocol):
