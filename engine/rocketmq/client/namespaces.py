@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyengine._engine.rocketmq.client.validators import OWN_TOPICS, is_blank
 from pyengine._engine.rocketmq.commands.message import DLQ_GROUP_TOPIC_PREFIX, RETRY_GROUP_TOPIC_PREFIX
+from pyengine._engine.rocketmq.commands.message_queue import MessageQueue
 
 SEPARATOR = "%"
 SYSTEM_PREFIXES = ("rmq_sys_", "CID_RMQ_SYS_")
@@ -27,6 +28,21 @@ def without_namespace(name: str, namespace: str | None) -> str:
     if not plain.startswith(namespace + SEPARATOR) or _is_system(name):
         return name
     return prefix + plain[plain.index(SEPARATOR) + 1 :]
+
+
+def queue_with_namespace(namespace: str | None, queue: MessageQueue) -> MessageQueue:
+    """A queue as the brokers know it."""
+    return queue._replace(topic=with_namespace(namespace, queue.topic)) if namespace else queue
+
+
+def queue_without_namespace(queue: MessageQueue, namespace: str | None) -> MessageQueue:
+    """A queue as its user knows it."""
+    return queue._replace(topic=without_namespace(queue.topic, namespace)) if namespace else queue
+
+
+def namespace_fields(namespace_v2: str | None) -> dict[str, str]:
+    """What each request to a proxy of 5.x has, beside its own (NamespaceRpcHook)."""
+    return {"nsd": "true", "ns": namespace_v2} if namespace_v2 else {}
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -70,7 +70,7 @@ class LitePullConsumerParameters(MemberParameters):
                 value = self._whole(name, value) if isinstance(value, timedelta) else value
                 if is_whole_number(value) and value < MIN_AUTO_COMMIT_INTERVAL:
                     log.warning("auto_commit_interval_millis=%s is below 1000 and is ignored", value)
-                    value = getattr(self, name, 5000)
+                    value = getattr(self, name)  # the default at first
             super().__setattr__(name, value)
 
     def check_config(self) -> None:

@@ -12,7 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyengine._engine.rocketmq.client.consume_timestamp import parse_consume_timestamp
-from pyengine._engine.rocketmq.client.namespaces import with_namespace, without_namespace
+from pyengine._engine.rocketmq.client.namespaces import (
+    namespace_fields,
+    queue_with_namespace,
+    queue_without_namespace,
+    with_namespace,
+)
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, check_ranges, suggested
 from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared, named_arguments
@@ -26,7 +31,13 @@ from pyengine.rocketmq.consumer.listener import (
     MessageQueueListener,
 )
 from pyengine.rocketmq.consumer.offset_store import OffsetStore
-from pyengine.rocketmq.remoting.mq_client_api import ConsumeFromWhere, MessageModel, MQClientAPI, plain_text
+from pyengine.rocketmq.remoting.mq_client_api import (
+    ConsumeFromWhere,
+    MessageModel,
+    MQClientAPI,
+    mq_client_id,
+    plain_text,
+)
 from pyengine.rocketmq.subscription import MessageSelector
 from pyengine.rocketmq.tables.allocation import AllocateMessageQueueAveragely, MessageQueue, Strategy
 from pyengine.whole_numbers import is_whole_number
@@ -137,27 +148,20 @@ class ClientConfig(Declared):
 
     def queue_with_namespace(self, queue: MessageQueue) -> MessageQueue:
         """A queue at the brokers."""
-        if not self.namespace or not isinstance(queue, MessageQueue):
-            return queue
-        return queue._replace(topic=self.with_namespace(queue.topic))
+        return queue_with_namespace(self.namespace, queue) if isinstance(queue, MessageQueue) else queue
 
     def queue_without_namespace(self, queue: MessageQueue) -> MessageQueue:
         """A queue as its user knows it."""
-        return queue._replace(topic=without_namespace(queue.topic, self.namespace)) if self.namespace else queue
+        return queue_without_namespace(queue, self.namespace)
 
     def ext_fields(self) -> dict[str, str]:
         """What every request to a real cluster has, beside its own (NamespaceRpcHook, StreamTypeRPCHook)."""
-        found = {"nsd": "true", "ns": self.namespace_v2} if self.namespace_v2 else {}
-        return found | ({"ReqT": "0"} if self.enable_stream_request_type else {})
+        return namespace_fields(self.namespace_v2) | ({"ReqT": "0"} if self.enable_stream_request_type else {})
 
     def build_mq_client_id(self) -> str:
         """``ip@instance[@unit][@STREAM]``; clients with one id share their threads and their rebalance."""
-        parts = [self.client_ip, self.instance_name]
-        if self.unit_name and not self.unit_name.isspace():
-            parts.append(self.unit_name)
-        if self.enable_stream_request_type:
-            parts.append("STREAM")
-        return "@".join(parts)
+        client_id = mq_client_id(self.client_ip, self.instance_name, self.unit_name)
+        return f"{client_id}@STREAM" if self.enable_stream_request_type else client_id
 
 
 @named_arguments

@@ -152,6 +152,12 @@ def with_key(messages: Iterable[MessageExt], topic: str, key: str, *, unique: bo
     return found
 
 
+def mq_client_id(client_ip: str, instance_name: str, unit_name: str | None) -> str:
+    """``ip@instance[@unit]`` (ClientConfig.buildMQClientId)."""
+    unit = f"@{unit_name}" if unit_name and not unit_name.isspace() else ""
+    return f"{client_ip}@{instance_name}{unit}"
+
+
 def no_message(by: str) -> MQClientError:
     """What a look-up by a key or an id ends with that finds nothing."""
     return MQClientError(attached(f"query message by {by} finished, but no message.", NO_MESSAGE), NO_MESSAGE)

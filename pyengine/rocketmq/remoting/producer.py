@@ -13,7 +13,13 @@ from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Self, overload
 
-from pyengine._engine.rocketmq.client.namespaces import with_namespace, without_namespace
+from pyengine._engine.rocketmq.client.namespaces import (
+    namespace_fields,
+    queue_with_namespace,
+    queue_without_namespace,
+    with_namespace,
+    without_namespace,
+)
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
 from pyengine.attributes import Declared, named_arguments
 from pyengine.durations import milliseconds
@@ -29,6 +35,7 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     MQClientAPI,
     SendResult,
     check_listed,
+    mq_client_id,
     one_topic,
     plain_text,
     whole_number,
@@ -120,7 +127,7 @@ class Producer(Declared):
         self.group = group
         self.max_message_size = whole_number("max_message_size", max_message_size)
         tls = tls_of(use_tls, ssl_context)
-        fields = {"nsd": "true", "ns": namespace_v2} if namespace_v2 else {}
+        fields = namespace_fields(namespace_v2)
         self._own = (
             None
             if namesrv_addr is None
@@ -133,8 +140,7 @@ class Producer(Declared):
         self._prefix = f"{host.hex().upper()}{os.getpid() & 0xFFFF:04X}{next(_producers):08X}"
         if self._own is not None:
             instance = instance_name if instance_name is not None else f"{os.getpid()}#{self._prefix}"
-            unit = f"@{unit_name}" if unit_name and not unit_name.isspace() else ""
-            self._own.register_client(f"{address}@{instance}{unit}", self._client_events())
+            self._own.register_client(mq_client_id(address, instance, unit_name), self._client_events())
             if send_options is not None:
                 self._own.sending.use(send_options)
                 if send_options.start_detector_enable:
@@ -362,16 +368,13 @@ class Producer(Declared):
 
     def _at_brokers(self, queue: MessageQueue | None) -> MessageQueue | None:
         """A queue by its name at the brokers."""
-        if not self.namespace or not isinstance(queue, MessageQueue):
-            return queue
-        return queue._replace(topic=with_namespace(self.namespace, queue.topic))
+        return queue_with_namespace(self.namespace, queue) if isinstance(queue, MessageQueue) else queue
 
     def _as_sent(self, result: SendResult) -> SendResult:
         """A result with the topic's name as its sender knows it."""
         if not self.namespace:
             return result
-        topic = without_namespace(result.queue.topic, self.namespace)
-        return replace(result, queue=result.queue._replace(topic=topic))
+        return replace(result, queue=queue_without_namespace(result.queue, self.namespace))
 
     def _prepare(self, message: Message) -> Message:
         """Check a message, and give it its id. Returns what is sent: the same, within a namespace a copy."""

@@ -13,7 +13,7 @@ from pyengine._engine.rocketmq.commands.stored_message import parse_message_id
 from pyengine.attributes import frozen, named_arguments
 from pyengine.errors import ConfigurationError, IllegalStateError, MQBrokerError, MQClientError, RemotingError
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.transactions import PROPERTY_PRODUCER_GROUP
+from pyengine.rocketmq.broker.transactions import COMMIT, PROPERTY_PRODUCER_GROUP, ROLLBACK
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, HalfMessage, SendResult, SendStatus
@@ -24,8 +24,8 @@ from pyengine.rocketmq.remoting.sending import SendOptions
 class LocalTransactionState(Enum):
     """What became of the producer's own transaction. UNKNOW, spelled as in RocketMQ: the broker asks later."""
 
-    COMMIT_MESSAGE = 8
-    ROLLBACK_MESSAGE = 12
+    COMMIT_MESSAGE = COMMIT
+    ROLLBACK_MESSAGE = ROLLBACK
     UNKNOW = 0
 
 
