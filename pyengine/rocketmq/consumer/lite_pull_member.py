@@ -26,8 +26,8 @@ from pyengine.rocketmq.consumer.listener import MessageQueueListener
 from pyengine.rocketmq.consumer.lite_pull_parameters import LitePullConsumerParameters
 from pyengine.rocketmq.consumer.lite_pulling import LitePulling
 from pyengine.rocketmq.consumer.lite_rebalancing import LiteRebalancing
-from pyengine.rocketmq.consumer.local_offset_store import LocalFileOffsetStore
-from pyengine.rocketmq.consumer.offset_store import ReadOffsetType, RemoteBrokerOffsetStore
+from pyengine.rocketmq.consumer.membership import Membership
+from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
 from pyengine.rocketmq.consumer.running_info import as_body, lite_running_info
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import ConsumeFromWhere, HeartbeatData, MessageModel, SubscriptionData
@@ -57,7 +57,7 @@ class _Assigning(MessageQueueListener):
             self._listener.message_queue_changed(topic, all_queues, mine)
 
 
-class LitePullMember:
+class LitePullMember(Membership):
     """What DefaultLitePullConsumer starts. own_clock: it closes the clock when it stops.
 
     One call at a time, as in the real consumer: while poll() waits, what another thread asks for waits too. Source:
@@ -66,8 +66,8 @@ class LitePullMember:
 
     def __init__(self, parameters: LitePullConsumerParameters, *, own_clock: bool = False) -> None:
         self.parameters = parameters
-        self.context = MemberContext(parameters)
-        self.rebalancing = LiteRebalancing(self.context, parameters)
+        context = MemberContext(parameters)
+        super().__init__(context, LiteRebalancing(context, parameters))
         self.assigned = AssignedQueues()
         self._pulling = LitePulling(
             self.context,
@@ -84,20 +84,6 @@ class LitePullMember:
         self._topic_listeners: dict[str, TopicListener] = {}
         self._topic_queues: dict[str, set[MessageQueue]] = {}
         self._comparing: Periodic | None = None
-
-    @property
-    def client(self) -> MQClientInstance | None:
-        """Its client, None until it was started."""
-        return self.context.client
-
-    @client.setter
-    def client(self, client: MQClientInstance | None) -> None:
-        self.context.client = client
-
-    @property
-    def subscriptions(self) -> dict[str, SubscriptionData]:
-        """Topic -> what it wants of it."""
-        return self.context.subscriptions
 
     @property
     def is_running(self) -> bool:
@@ -144,20 +130,8 @@ class LitePullMember:
 
     def _start_services(self, client: MQClientInstance) -> None:
         context, parameters = self.context, self.parameters
-        if context.group in client.members:
-            context.service_state = "CREATE_JUST"
-            raise MQClientError(
-                suggested(f"The consumer group[{context.group}] has been created before, specify another name please.")
-            )
-        context.clock.call_at(context.clock.now(), bool).cancel()  # raises for a clock that is closed
-        if parameters.offset_store is None:
-            parameters.offset_store = (
-                RemoteBrokerOffsetStore(client.api, context.group)
-                if context.clustering
-                else LocalFileOffsetStore(client.client_id, context.group, directory=parameters.local_offset_store_dir)
-            )
-        context.offset_store = parameters.offset_store
-        context.offset_store.load()
+        self.check_first(client)
+        self.load_offset_store(client, parameters)
         self._pulling.start()
         client.members[context.group] = self
         client.start(
@@ -196,13 +170,7 @@ class LitePullMember:
         log.info("the consumer [%s] shutdown OK", self.context.group)
 
     def _stop(self) -> None:
-        client = self.client
-        if client is not None and client.members.get(self.context.group, self) is self:
-            client.members.pop(self.context.group, None)
-            try:
-                client.api.unregister_client(client.client_id, self.context.group)
-            except Exception as error:
-                log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
+        self.leave_group()
         if self._comparing is not None:
             self._comparing.stop()
         self._pulling.close()
@@ -444,17 +412,9 @@ class LitePullMember:
 
     # -- what the client's services call
 
-    def update_topic_subscribe_info(self) -> None:
-        """Ask for the queues of every topic that is wanted."""
-        for topic in list(self.subscriptions):
-            queues = self.context.running.api.topic_subscribe_info(topic)
-            if queues is not None:
-                self.rebalancing.topic_queues[topic] = set(queues)
-
-    def send_heartbeat(self) -> bool:
-        """Tell the brokers what this member wants; False if they could not be told."""
+    def _heartbeat(self) -> HeartbeatData:
         parameters = self.parameters
-        heartbeat = HeartbeatData(
+        return HeartbeatData(
             self.context.running.client_id,
             self.context.group,
             parameters.message_model,
@@ -463,12 +423,6 @@ class LitePullMember:
             parameters.unit_mode,
             "CONSUME_ACTIVELY",
         )
-        try:
-            self.context.running.api.send_heartbeat(heartbeat)
-        except Exception as error:
-            log.warning("send heart beat to broker exception", exc_info=error)
-            return False
-        return True
 
     def pull_message(self, request: object) -> None:
         """Nothing: it pulls by its own tasks."""

@@ -19,8 +19,8 @@ from pyengine.rocketmq.consumer.listener import (
     ConsumeConcurrentlyContext,
     ConsumeOrderlyContext,
 )
-from pyengine.rocketmq.consumer.local_offset_store import LocalFileOffsetStore
-from pyengine.rocketmq.consumer.offset_store import OffsetStore, ReadOffsetType, RemoteBrokerOffsetStore
+from pyengine.rocketmq.consumer.membership import Membership
+from pyengine.rocketmq.consumer.offset_store import ReadOffsetType
 from pyengine.rocketmq.consumer.orderly_service import ConsumeMessageOrderlyService
 from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.consumer.pulling import Pulling
@@ -52,28 +52,22 @@ INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 RESET_WAIT = 10_000
 
 
-class GroupMember:
+class GroupMember(Membership):
     """What DefaultMQPushConsumer starts: it pulls, rebalances, consumes and commits until it is shut down.
 
     own_clock: it closes the clock when it stops. Source: DefaultMQPushConsumerImpl.
     """
 
+    context: ConsumerContext
+    rebalancing: PushRebalancing
+
     def __init__(self, parameters: PushConsumerParameters, *, own_clock: bool = False) -> None:
-        self.context = ConsumerContext(parameters)
-        self.rebalancing = PushRebalancing(self.context)
+        context = ConsumerContext(parameters)
+        super().__init__(context, PushRebalancing(context))
         self.pulling = Pulling(self.context, self.rebalancing, self._submit)
         self.service: ConsumeService | None = None
         self._own_clock = own_clock
         self._life = threading.RLock()
-
-    @property
-    def client(self) -> MQClientInstance | None:
-        """Its client, None until it was started."""
-        return self.context.client
-
-    @client.setter
-    def client(self, client: MQClientInstance | None) -> None:
-        self.context.client = client
 
     @property
     def running(self) -> MQClientInstance:
@@ -91,11 +85,6 @@ class GroupMember:
     def service_state(self) -> str:
         """Where it is in its life, in the real client's words."""
         return self.context.service_state
-
-    @property
-    def subscriptions(self) -> dict[str, SubscriptionData]:
-        """Topic -> what it wants of it."""
-        return self.context.subscriptions
 
     @property
     def process_queues(self) -> dict[MessageQueue, ProcessQueue]:
@@ -151,17 +140,8 @@ class GroupMember:
 
     def _start_services(self, client: MQClientInstance) -> None:
         context, parameters = self.context, self.context.parameters
-        if context.group in client.members:
-            context.service_state = "CREATE_JUST"
-            raise MQClientError(
-                suggested(f"The consumer group[{context.group}] has been created before, specify another name please.")
-            )
-        # Raises for a clock that is closed, before a thread is made.
-        context.clock.call_at(context.clock.now(), bool).cancel()
-        if parameters.offset_store is None:
-            parameters.offset_store = self._make_offset_store(client)
-        context.offset_store = parameters.offset_store
-        context.offset_store.load()
+        self.check_first(client)
+        self.load_offset_store(client, parameters)
         self.service = (
             ConsumeMessageOrderlyService(context, self.rebalancing)
             if context.orderly
@@ -187,13 +167,6 @@ class GroupMember:
         if beaten:
             client.rebalance_service.wakeup()
 
-    def _make_offset_store(self, client: MQClientInstance) -> OffsetStore:
-        if not self.context.clustering:
-            return LocalFileOffsetStore(
-                client.client_id, self.context.group, directory=self.context.parameters.local_offset_store_dir
-            )
-        return RemoteBrokerOffsetStore(client.api, self.context.group)
-
     def shutdown(self) -> None:
         """Stop: listeners first, then commit, leave the group, stop the client. A second call does nothing.
 
@@ -215,13 +188,7 @@ class GroupMember:
             self.service.shutdown(wait)
         if self.service_state == "RUNNING":
             self.persist_consumer_offset()
-        client = self.client
-        if client is not None and client.members.get(self.context.group, self) is self:
-            client.members.pop(self.context.group, None)
-            try:
-                client.api.unregister_client(client.client_id, self.context.group)
-            except Exception as error:
-                log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
+        self.leave_group()
         release(self)
         if self._own_clock and self.service_state != "CREATE_JUST":  # when it may be started again
             self.context.clock.close()
@@ -331,17 +298,9 @@ class GroupMember:
             topic = retry_topic(self.context.group)
             self.subscriptions[topic] = build_subscription(topic, "*", self.context.clock.now())
 
-    def update_topic_subscribe_info(self) -> None:
-        """Ask for the queues of every topic that is wanted."""
-        for topic in list(self.subscriptions):
-            queues = self.running.api.topic_subscribe_info(topic)
-            if queues is not None:
-                self.rebalancing.topic_queues[topic] = set(queues)
-
-    def send_heartbeat(self) -> bool:
-        """Tell the brokers what this member wants; False if they could not be told."""
+    def _heartbeat(self) -> HeartbeatData:
         context, parameters = self.context, self.context.parameters
-        heartbeat = HeartbeatData(
+        return HeartbeatData(
             self.running.client_id,
             context.group,
             parameters.message_model,
@@ -349,12 +308,6 @@ class GroupMember:
             tuple(self.subscriptions.values()),
             parameters.unit_mode,
         )
-        try:
-            self.running.api.send_heartbeat(heartbeat)
-        except Exception as error:
-            log.warning("send heart beat to broker exception", exc_info=error)
-            return False
-        return True
 
     # -- what the client's services call
 
