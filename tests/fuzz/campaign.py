@@ -1,4 +1,4 @@
-"""What the campaigns against readers of the wire have in common: reading in pieces, and the command line."""
+"""Reading in pieces, and the command line, of the campaigns against readers of the wire."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cut(chance: random.Random, size: int, most: int) -> list[int]:
 def read(
     reader: Reader[Frame], data: bytes, pieces: Iterable[int], refusals: tuple[type[Exception], ...] = (ProtocolError,)
 ) -> tuple[list[Frame], str]:
-    """What is read, and the words with which reading ended."""
+    """The frames, and the words with which reading ended."""
     found: list[Frame] = []
     at = 0
     try:

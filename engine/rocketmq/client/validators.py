@@ -23,7 +23,7 @@ SYSTEM_TOPICS = frozenset(
     )
 )
 AUTO_CREATE_TOPIC = "TBW102"  # whose queues a topic gets that a send makes
-# What brokers keep for themselves: anybody may send to some of them (TopicValidator).
+# The topics that brokers keep for themselves (TopicValidator); clients may send to the added ones.
 OWN_TOPICS = SYSTEM_TOPICS | {AUTO_CREATE_TOPIC, "BenchmarkTest", "RMQ_SYS_TRACE_TOPIC", "CHECKPOINT_TOPIC"}
 
 # name, lowest, highest, value that switches the limit off

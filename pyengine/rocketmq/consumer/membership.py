@@ -1,4 +1,4 @@
-"""What a member of a group does whatever kind of consumer it is: it joins with its client, tells of itself, leaves."""
+"""A member of a group, of either kind of consumer: it joins with its client, sends heartbeats, leaves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logger("pyengine.rocketmq")
 
 
 class StoreParameters(Protocol):
-    """The parameters that say where offsets are kept."""
+    """The parameters of the offset store."""
 
     offset_store: OffsetStore | None
     local_offset_store_dir: str | Path | None
@@ -44,12 +44,12 @@ class Membership(ABC):
 
     @property
     def subscriptions(self) -> dict[str, SubscriptionData]:
-        """Topic -> what it wants of it."""
+        """Topic -> its subscription."""
         return self.context.subscriptions
 
     def check_first(self, client: MQClientInstance) -> None:
-        """Raise MQClientError if the client has a member of the group, and what a closed clock raises, before a thread
-        is made.
+        """Before a thread is made: raise MQClientError if the client has a member of the group, IllegalStateError for a
+        closed clock.
         """
         context = self.context
         if context.group in client.members:
@@ -81,7 +81,7 @@ class Membership(ABC):
             except Exception as error:
                 log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
 
-    # -- what the client's services call
+    # -- called by the services of the client
 
     def update_topic_subscribe_info(self) -> None:
         """Ask for the queues of every topic that is wanted."""
@@ -91,7 +91,7 @@ class Membership(ABC):
                 self.rebalancing.topic_queues[topic] = set(queues)
 
     def send_heartbeat(self) -> bool:
-        """Tell the brokers what this member wants; False if they could not be told."""
+        """Send the heartbeat to the brokers; False if that failed."""
         heartbeat = self._heartbeat()
         try:
             self.context.running.api.send_heartbeat(heartbeat)
@@ -102,4 +102,4 @@ class Membership(ABC):
 
     @abstractmethod
     def _heartbeat(self) -> HeartbeatData:
-        """What this member wants."""
+        """The heartbeat of this member."""
