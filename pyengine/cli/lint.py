@@ -10,6 +10,7 @@ from rich.console import Console
 
 from pyengine.backlog.diagnosis.evidence.opening import open_whole
 from pyengine.backlog.findings import Finding, Language, say
+from pyengine.backlog.lint import unsupported_files
 from pyengine.backlog.lint.checks import lint, lint_broker, lint_consumer, lint_consumers, lint_spring
 from pyengine.backlog.lint.codes import checked
 from pyengine.backlog.lint.rules import push_consumer, spring
@@ -17,7 +18,6 @@ from pyengine.cli.findings import show_finding
 from pyengine.cli.tables import plain
 from pyengine.errors import InvalidSourceError, PyengineError
 from pyengine.topology import BrokerConfiguration, Topology
-from pyengine.topology.properties import parse_properties
 from pyengine.topology.spring_boot import SpringConfiguration
 
 Found = list[tuple[str, Finding]]
@@ -103,12 +103,14 @@ class _Reading:
                 raise InvalidSourceError(name, problem, hint)
             self._add(name, lint_spring(configuration))
             self.springs.append((name, configuration))
-        elif other := _other_program(text, name):
+        elif other := unsupported_files.of_other_program(text):
             raise InvalidSourceError(name, *other)
         elif several := spring.grouped_consumers(text):
             self._add(name, lint_consumers(several))
         elif (parameters := push_consumer.read(text, name)) is not None:
             self._add(name, lint_consumer(parameters))
+        elif unknown := unsupported_files.without_settings(text, name):
+            raise InvalidSourceError(name, *unknown)
         else:
             self.topologies.append((name, Topology.from_text(text, name)))
 
@@ -131,39 +133,6 @@ class _Reading:
 
     def _add(self, name: str, findings: Sequence[Finding]) -> None:
         self.found += [(name, finding) for finding in findings]
-
-
-BROKER_CONF = {
-    "brokerClusterName", "brokerId", "brokerRole", "brokerIP1", "deleteWhen", "fileReservedTime", "flushDiskType",
-    "storePathRootDir", "autoCreateTopicEnable", "slaveReadEnable", "maxTransferCountOnMessageInMemory",
-}  # fmt: skip
-KAFKA = {"bootstrap.servers", "zookeeper.connect", "advertised.listeners", "log.dirs"}
-
-
-def _other_program(text: str, name: str) -> tuple[str, str] | None:
-    """What a file of settings is that lint has no rules for, and what to give instead."""
-    consumer = "give a push consumer's parameters"
-    keys = set(parse_properties(text, bare_names=False))
-    if keys & BROKER_CONF and "consumerGroup" not in keys:
-        return "is the broker.conf of a RocketMQ broker, which nothing here judges", consumer
-    if keys & KAFKA:
-        hint = "what its groups do is judged by `pyengine diagnose`: give it kafka-consumer-groups --describe"
-        return "is a configuration of Kafka, which nothing here judges", hint
-    if push_consumer.read(text, name) is not None or spring.grouped_consumers(text):
-        return None
-    if text.lstrip().startswith("{"):
-        return "is JSON without a parameter of a push consumer", consumer
-    if name.endswith((".properties", ".conf")) and not _is_toml(text):
-        return "has no setting that is known here", f"{consumer}, or a Spring Boot file with rocketmq.* or spring.jms.*"
-    return None
-
-
-def _is_toml(text: str) -> bool:
-    try:
-        tomllib.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _is_broker(text: str) -> bool:
