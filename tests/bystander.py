@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import resource
 import statistics
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 
@@ -25,6 +27,22 @@ def resident() -> int:
     """KB of memory of this process."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize() // 1024
+
+
+def processor_times(seconds: float) -> Counter[str]:
+    """Seconds of processor time that threads of each name spend while this one sleeps: others' tests may have some."""
+
+    def clock(ident: int) -> float:
+        return time.clock_gettime(time.pthread_getcpuclockid(ident))
+
+    threads = [each for each in threading.enumerate() if each is not threading.current_thread() and each.ident]
+    before = {each: clock(each.ident or 0) for each in threads}
+    time.sleep(seconds)
+    spent: Counter[str] = Counter()
+    for each in threads:
+        if each.is_alive():
+            spent[each.name] += clock(each.ident or 0) - before[each]
+    return spent
 
 
 def pairs_of_descriptors(wanted: int, stack: ExitStack) -> int:

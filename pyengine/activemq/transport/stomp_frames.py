@@ -32,7 +32,6 @@ JMS_TRANSFORMATIONS = frozenset(
 READ_FROM = frozenset({"jms-map-xml", "jms-map-json", "jms-object-xml", "jms-object-json"})
 # Capacity of the HashMap whose order the headers of a MESSAGE are written in (LegacyFrameTranslator.convertMessage).
 CAPACITY = 32
-BLANKS = "".join(map(chr, range(33)))  # what Java's String.trim takes away
 MUST_BEGIN = "ActiveMQ STOMP destinations must begin with one of: /queue/ /topic/ /temp-queue/ /temp-topic/"
 _PREFIXES = (
     ("/queue/", "queue://"),

@@ -19,7 +19,6 @@ from pyengine.activemq.options import MAX_PREFETCH_SIZE, PrefetchPolicy
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, Transport
 from pyengine.activemq.transport.java_exceptions import CONVERT, SECURITY, MissingDestinationError, java_error
 from pyengine.activemq.transport.stomp_frames import (
-    BLANKS,
     CAPACITY,
     TRANSFORMATION,
     BrokenFrameError,

@@ -68,24 +68,31 @@ class Proxy:
 
 
 class Detour:
-    """A Connect that reaches every address through a proxy of its own."""
+    """A Connect that reaches every address through a proxy of its own. calm: nothing is cut."""
 
     def __init__(self, seed: int, cut: Callable[[], None]) -> None:
         self._seed = seed
         self._cut = cut
         self._lock = threading.Lock()
+        self._calm = True
         self.proxies: dict[str, Proxy] = {}
 
     def __call__(self, address: str, receiver: Receiver) -> SocketTransport:
         with self._lock:
             if address not in self.proxies:
-                self.proxies[address] = Proxy(self._seed + len(self.proxies), address, self._cut)
+                self.proxies[address] = Proxy(self._seed + len(self.proxies), address, self._cut, calm=self._calm)
         return SocketTransport(self.proxies[address].address, receiver)
 
-    def calm(self) -> None:
-        """Cut nothing more."""
-        for each in self.proxies.values():
-            each.calm = True
+    @property
+    def calm(self) -> bool:
+        return self._calm
+
+    @calm.setter
+    def calm(self, calm: bool) -> None:
+        with self._lock:
+            self._calm = calm
+            for each in self.proxies.values():
+                each.calm = calm
 
     def close(self) -> None:
         """End all of them."""
