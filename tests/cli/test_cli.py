@@ -27,30 +27,23 @@ from pyengine.cli.watch import tool_for
 from pyengine.spark.pipeline import Progress as Stage
 from pyengine.topology import Topology
 from tests.backlog.pages import summaries
+from tests.cli.forks import forked
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = ROOT / "examples" / "flights" / "flights.toml"
 DATA = ROOT / "tests" / "backlog" / "data"
 
 
-def pyengine(
-    *arguments: str | Path, stdin: str = "", python: tuple[str, ...] = ("-m", "pyengine")
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, *python, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        errors="surrogateescape",
-        cwd=ROOT,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr
-    return done
+def pyengine(*arguments: str | Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    done = forked([*map(str, arguments)], stdin.encode(errors="surrogateescape"))
+    output, errors = (each.decode(errors="surrogateescape") for each in (done.stdout, done.stderr))
+    assert "Traceback" not in errors
+    return subprocess.CompletedProcess(done.args, done.returncode, output, errors)
 
 
 def test_version() -> None:
-    done = pyengine("--version")
+    command = [sys.executable, "-m", "pyengine", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert (done.returncode, done.stdout.split()[0]) == (0, "pyengine")
 
 
@@ -73,7 +66,8 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
 
 def test_without_the_extra_one_sentence_says_what_to_install() -> None:
     code = "import sys; sys.modules['typer'] = sys.modules['rich'] = None\nfrom pyengine.__main__ import main\nmain()"
-    done = pyengine("--version", python=("-c", code))
+    command = [sys.executable, "-c", code, "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     expected = "pyengine: this needs typer and rich: pip install 'typer>=0.15.4' 'rich>=13.7'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", expected)
 
@@ -191,8 +185,7 @@ def test_what_an_encoding_has_not_is_written_as_its_number(encoding: str, tmp_pa
     environment = os.environ | {"PYTHONIOENCODING": encoding}
 
     def asked(*words: str | Path) -> subprocess.CompletedProcess[bytes]:
-        command = [sys.executable, "-m", "pyengine", *words]
-        return subprocess.run(command, capture_output=True, cwd=ROOT, env=environment, check=False)
+        return forked([*map(str, words)], environment=environment)
 
     done = asked("match", "TRUE", tmp_path / "r.jsonl")
     assert done.stderr == b""
@@ -291,13 +284,12 @@ def test_a_name_gives_a_terminal_no_commands(tmp_path: Path) -> None:
 def test_a_name_gives_standard_error_no_commands(tmp_path: Path, words: list[str]) -> None:
     """Of a file that is not there, and of a line that is not understood."""
     file = tmp_path / "q\x1b[2J\u202e.jsonl"
-    command = [sys.executable, "-m", "pyengine", *words, str(file)]
     for text in (None, '{"n": \x1b[2J\u202e\n'):
         if text is not None:
             file.write_text(text, "utf-8")
-        done = subprocess.run(command, capture_output=True, cwd=ROOT, encoding="utf-8", check=False)
-        assert r"q\x1b[2J\u202e.jsonl" in done.stderr
-        assert not set(done.stderr) & set("\x1b\u202e")
+        errors = forked([*words, str(file)]).stderr.decode("utf-8")
+        assert r"q\x1b[2J\u202e.jsonl" in errors
+        assert not set(errors) & set("\x1b\u202e")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no SIGINT for one process")
@@ -320,24 +312,20 @@ def test_an_interrupted_run_says_what_it_leaves(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("columns", ["0", "", "x", "1", "20"])
 def test_findings_are_shown_in_a_terminal_of_any_width(columns: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pyengine", "lint", "examples/flights/flights.toml"],
-        capture_output=True, text=True, cwd=ROOT, check=False, env={**os.environ, "COLUMNS": columns},
-    )  # fmt: skip
+    done = forked(["lint", "examples/flights/flights.toml"], environment={**os.environ, "COLUMNS": columns})
     assert done.returncode == 1
-    assert done.stdout.startswith("examples/flights/flights.toml\nerror ")
+    assert done.stdout.startswith(b"examples/flights/flights.toml\nerror ")
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_a_narrow_terminal_cuts_no_name_and_no_number(language: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "pyengine", "simulate", "examples/what-if/consumers.toml", "--lang", language],
-        capture_output=True, text=True, cwd=ROOT, check=False, env={**os.environ, "COLUMNS": "40"},
-    )  # fmt: skip
+    words = ["simulate", "examples/what-if/consumers.toml", "--lang", language]
+    done = forked(words, environment={**os.environ, "COLUMNS": "40"})
+    shown = done.stdout.decode()
     assert done.returncode == 1
-    assert "\u2026" not in done.stdout
-    for words in ("three, prefetch 1000", "20,000", "246.0 ms", "3,867"):
-        assert words in done.stdout
+    assert "\u2026" not in shown
+    for each in ("three, prefetch 1000", "20,000", "246.0 ms", "3,867"):
+        assert each in shown
 
 
 def test_match_prints_rows_and_reports_what_it_cannot_read() -> None:
@@ -707,7 +695,7 @@ def test_what_others_print_meanwhile_stays_off_standard_output() -> None:
         "with stdout_to_stderr():\n    subprocess.run(['echo', 'noise'], check=True)\n    print('more noise')\n"
         "print('result')"
     )
-    done = pyengine(python=("-c", code))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert (done.stdout, sorted(done.stderr.split("\n"))) == ("result\n", ["", "more noise", "noise"])
 
 

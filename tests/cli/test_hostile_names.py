@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pyengine.visible import logger
+from tests.cli.forks import ask
 
 ROOT = Path(__file__).parents[2]
 FORGED = "error   forged"
@@ -166,33 +167,11 @@ def check(text: str, *, colours: bool) -> None:
     assert not [line for line in text.splitlines() if line.lstrip().startswith(FORGED)]
 
 
-IN_ONE = """
-import os, sys
-os.chdir(sys.argv[1])
-from pyengine.__main__ import main
-from pyengine.cli import allocate, diagnose, lint, match, policies, run, simulate  # once, for all of them
-from pyengine.backlog.pages import findings_page
-from pyengine.backlog.pages import page as pages
-from pyengine.backlog.pages import simulation_page
-import json
-for words in json.load(open("commands")):
-    sys.argv[:] = ["pyengine", *words]
-    process = os.fork()
-    if not process:
-        main()
-    os.waitpid(process, 0)
-"""
-
-
 def all_said(folder: Path, output: int, commands: list[list[str]]) -> None:
-    (folder / "commands").write_text(json.dumps(commands), "utf-8")
-    subprocess.run(
-        [sys.executable, "-c", IN_ONE, str(folder)],
-        stdout=output,
-        stderr=output,
-        env=os.environ | {"TERM": "xterm", "PYTHONPATH": str(ROOT), "COLUMNS": "4000", "PYTHONUTF8": "1"},
-        check=True,
-    )
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "4000", "PYTHONIOENCODING": "utf-8"}
+    with open(os.devnull) as nothing:
+        for words in commands:
+            ask(words, nothing.fileno(), output, output, environment, folder)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no fork")
