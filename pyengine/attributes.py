@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from difflib import get_close_matches
 from functools import cache, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Never, TypeVar
 
+from pyengine.dataclass import Deferred
 from pyengine.errors import UnknownNameError, shown, unknown_arguments
 
 Kind = TypeVar("Kind", bound=type)
@@ -21,6 +21,8 @@ def letters(name: str) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """The known name that is spelled otherwise, or with a slip; empty if there is none."""
+    from difflib import get_close_matches  # it takes time to import, and few err
+
     plain = {letters(each): each for each in known}
     close = get_close_matches(letters(name), plain, n=1, cutoff=0.85)
     return plain[close[0]] if close else ""
@@ -160,17 +162,23 @@ def named_arguments(kind: Kind) -> Kind:
     Keywords are looked at when the object is made, before it is initialised: nothing stands around ``__init__``, behind
     whose end Ctrl-C could lose what it has opened. A class derived from it takes what its own constructor takes.
     """
-    initialise: Any = kind.__init__  # type: ignore[misc]
-    inherited: Any = kind.__new__
-    known = list(signature(kind).parameters)
-    names = frozenset(known)
+    own = vars(kind).get("__new__")
 
-    @wraps(inherited if issubclass(kind, tuple) else initialise)
-    def new(cls: Any, *values: Any, **named: Any) -> Any:
-        if cls.__init__ is initialise and not named.keys() <= names:
-            unknown = {name: value for name, value in named.items() if name not in names}
-            raise unknown_arguments(kind.__name__, unknown, known)
-        return inherited(cls) if inherited is object.__new__ else inherited(cls, *values, **named)
+    def make(kind: Any) -> Any:
+        inherited = own.__get__(None, kind) if own is not None else super(kind, kind).__new__
+        initialise = kind.__init__
+        named = inherited if issubclass(kind, tuple) else initialise
+        known = [] if named is object.__init__ else list(signature(named).parameters)[1:]
+        names = frozenset(known)
 
-    kind.__new__ = staticmethod(new)  # type: ignore[method-assign, assignment]
+        @wraps(named)
+        def new(cls: Any, *values: Any, **named: Any) -> Any:
+            if not named.keys() <= names and cls.__init__ is initialise:
+                unknown = {name: value for name, value in named.items() if name not in names}
+                raise unknown_arguments(kind.__name__, unknown, known)
+            return inherited(cls) if inherited is object.__new__ else inherited(cls, *values, **named)
+
+        return staticmethod(new)
+
+    kind.__new__ = Deferred(kind, "__new__", make)  # type: ignore[method-assign, assignment]
     return kind

@@ -4,7 +4,6 @@ every driver can raise from it."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 
 from pyengine.visible import one_line, one_sentence, visible
 
@@ -13,7 +12,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A sentence that offers the nearest known name, or a list of the known ones if few; empty if neither helps."""
     names = sorted(known)
     close = [each for each in names if each.casefold() == name.casefold()]
-    close = close or get_close_matches(name, names, n=1, cutoff=0.6)
+    if not close:
+        from difflib import get_close_matches  # it takes time to import, and few err
+
+        close = get_close_matches(name, names, n=1, cutoff=0.6)
     if close:
         return f"did you mean {close[0]!r}?"
     if 0 < len(names) <= 12:

@@ -7,12 +7,13 @@ moment.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import socket
-import ssl
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+    import ssl
 
 PIECE = 256 * 1024
 
@@ -16,7 +19,10 @@ class TlsLayer:
     """
 
     def __init__(self, context: ssl.SSLContext, server_hostname: str | None = None) -> None:
+        import ssl  # it takes time to import, and few have TLS
+
         self._lock = threading.Lock()
+        self._more_is_wanted = ssl.SSLWantReadError
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(
             self._incoming,
@@ -37,7 +43,7 @@ class TlsLayer:
             try:
                 self._tls.do_handshake()
                 self.ready = True
-            except ssl.SSLWantReadError:
+            except self._more_is_wanted:
                 pass
             return self._outgoing.read()
 
@@ -51,7 +57,7 @@ class TlsLayer:
             try:
                 while piece := self._tls.read(PIECE):
                     found.append(piece)
-            except ssl.SSLWantReadError:
+            except self._more_is_wanted:
                 pass
         return b"".join(found)
 

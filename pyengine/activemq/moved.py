@@ -60,5 +60,8 @@ def register() -> None:
     import_by_earlier_names(PACKAGE, MODULES)
     vars(sys.modules[PACKAGE])["__getattr__"] = former
     for package, module in PACKAGES.items():
-        source = importlib.import_module(f"{PACKAGE}.{module}")
-        vars(sys.modules[f"{PACKAGE}.{package}"])["__getattr__"] = partial(getattr, source)
+        vars(importlib.import_module(f"{PACKAGE}.{package}"))["__getattr__"] = partial(_of_module, module)
+
+
+def _of_module(module: str, name: str) -> object:
+    return getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)

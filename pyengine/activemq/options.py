@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from enum import Enum
 from typing import Any
 from urllib.parse import unquote
@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.java.hashing import set_order
 from pyengine.attributes import frozen, letters, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.destinations import query_options
 from pyengine.durations import Milliseconds
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean, shown

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
@@ -11,6 +10,7 @@ from string import Formatter
 from typing import Any, Literal, Self
 
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.errors import number_form
 from pyengine.visible import one_line
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from os.path import basename, isfile
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from pyengine.backlog.diagnosis.evidence.opening import STDIN, open_whole
 from pyengine.cli.tables import Table, plain, show_line, show_table
+from pyengine.dataclass import dataclass
 from pyengine.errors import AllocationError, ConfigurationError, counted, did_you_mean
 from pyengine.rocketmq import (
     AllocateMachineRoomNearby,

@@ -6,7 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from pyengine import Selector, Subscriptions
 from pyengine.backlog.tables.rows import Reject, Rows
 from pyengine.backlog.tables.sources import FORMATS, mixed_columns, read_files, read_stream
 from pyengine.cli.outlet import is_left, print_line, tell
+from pyengine.dataclass import dataclass
 from pyengine.errors import (
     InvalidSelectorError,
     InvalidSourceError,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyengine._engine.rocketmq.client.tags import parse_tags
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, NullArgumentError
 from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData, plain_text
 

@@ -10,7 +10,6 @@ import json
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from pyengine.activemq.broker.broker import Broker
 from pyengine.activemq.client.connection_factory import ConnectionFactory
 from pyengine.activemq.store.store_file import Stored
 from pyengine.activemq.store.store_reader import StoreReader
+from pyengine.dataclass import dataclass
 from pyengine.destinations import parse_destination
 from pyengine.errors import ConfigurationError, InvalidMessageError
 from pyengine.spark.log_source import (

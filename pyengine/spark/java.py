@@ -13,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from pyengine.dataclass import dataclass
 from pyengine.errors import MissingJavaError
 
 OLDEST = 17  # what Spark 4 needs

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +20,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.session import require_path
 from pyengine.spark.staging import forget, paths_of, stage, sweep_left

@@ -9,7 +9,6 @@ expressed exactly, is refused with the reason; then a Python worker evaluates th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from pyengine._engine.message.header import fresh_headers
 from pyengine._engine.selector.ast import Term, TermKind
 from pyengine._engine.selector.parser import parse
+from pyengine.dataclass import dataclass
 from pyengine.errors import PyengineError
 
 if TYPE_CHECKING:

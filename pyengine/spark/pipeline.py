@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pyengine.backlog.tables.explanation import explain
 from pyengine.backlog.tables.output import remove_partials, replace_file, written
 from pyengine.backlog.tables.summary import RejectSummary, Summary
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, IllegalStateError, OutputError, OutputExistsError, PyengineError
 from pyengine.folder_lock import LOCK, FolderLock
 from pyengine.spark.failure import interrupted_as_such

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from pyspark.sql.types import StructType
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.client.validators import check_group, check_message
 from pyengine._engine.rocketmq.commands.origin import Origin
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, InvalidMessageError, InvalidSourceError
 from pyengine.rocketmq.broker.broker import Broker
 from pyengine.rocketmq.broker.log_reader import LogReader, brokers_of

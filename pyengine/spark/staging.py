@@ -9,13 +9,13 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
+from pyengine.dataclass import dataclass
 from pyengine.disk_sync import sync_file, sync_folder
 
 LEFT = 7 * 86_400  # seconds; a task that is alive writes some batch within them

@@ -12,13 +12,14 @@ import base64
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
 from pyengine._engine.serialization.codec import seal, unseal
 from pyengine.backlog.tables.output import replace_file, written
+from pyengine.dataclass import dataclass
 from pyengine.disk_sync import sync_folder
 from pyengine.errors import OutputError, SnapshotError, counted, shown
 

@@ -10,12 +10,13 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.tables.output import replace_file, written
+from pyengine.dataclass import dataclass
 from pyengine.disk_sync import sync_folder
 from pyengine.errors import (
     ConfigurationError,

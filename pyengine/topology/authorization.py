@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Literal
 
 from pyengine._engine.activemq.region.authorization_map import AuthorizationMap
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, composite_parts, destination_of
 from pyengine.topology.checked import Checked
 

@@ -4,12 +4,13 @@ parts of the file that are not read."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 from pyengine.topology import activemq_xml, broker_toml
 from pyengine.topology.authorization import AuthorizationPlugin

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.destinations import parse_destination
 from pyengine.topology.checked import Checked, Properties, check_selector, refuse_if
 from pyengine.topology.limits import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyengine.destinations import KINDS, Destination, parse_destination
 from pyengine.errors import did_you_mean
@@ -101,9 +100,12 @@ def _is_step(step: object) -> bool:
 
 def zone_problem(name: str) -> Problem | None:
     """Of the name of a time zone."""
+    if name == "UTC":  # which is known where the system has no database of zones
+        return None
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # it takes time to import
+
     try:
-        if name != "UTC":  # which is known where the system has no database of zones
-            ZoneInfo(name)
+        ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         hint = 'write an IANA name such as "UTC" or "America/New_York"; the names are in the system\'s tzdata'
         return "is not a known time zone", hint

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
 from pyengine.topology import reading, writing
 from pyengine.topology.checked import Checked, check, check_arguments, refuse_if

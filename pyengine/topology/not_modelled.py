@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 
 
 @frozen

@@ -7,7 +7,7 @@ Names, defaults and meanings are those of org.apache.activemq.broker.region.poli
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, runtime_checkable
 from urllib.parse import parse_qsl
@@ -16,6 +16,7 @@ from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine._engine.matching.selector import Selector
 from pyengine._engine.message.envelope import SMALLEST_SIZE
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, DestinationMap, entry_pattern
 from pyengine.durations import Milliseconds
 from pyengine.errors import ConfigurationError, SelectorEvaluationError

@@ -10,11 +10,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 from xml.parsers import expat
 
+from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidTopologyError, did_you_mean
 from pyengine.topology.properties import parse_properties
 

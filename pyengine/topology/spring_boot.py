@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, NoReturn
 
+from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidTopologyError, MissingExtraError, shown
 from pyengine.topology.properties import parse_properties
 from pyengine.topology.spring import Placeholders

@@ -65,6 +65,7 @@ CORE_MAY = {
     "cython",
     "numpy",
     "pyengine.attributes",
+    "pyengine.dataclass",
     "pyengine.errors",
     "pyengine.durations",
     "pyengine.visible",
@@ -104,22 +105,24 @@ FACADE_MAY: dict[str, set[str] | None] = {
     "errors": {"visible"},
     "whole_numbers": {"errors"},
     "durations": {"errors", "whole_numbers"},
-    "attributes": {"errors"},
+    "dataclass": set(),
+    "attributes": {"errors", "dataclass"},
     "processes": {"errors"},
     "_engine": set(),
-    "clock": {"errors", "whole_numbers", "durations", "attributes"},
+    "clock": {"errors", "whole_numbers", "durations", "attributes", "dataclass"},
     "folder_lock": set(),
     "disk_sync": set(),
     "tls_layer": set(),
-    "destinations": {"errors", "attributes", "_engine"},
-    "topology": {"errors", "whole_numbers", "durations", "attributes", "_engine", "destinations"},
-    "metrics": {"errors", "attributes", "_engine"},
+    "destinations": {"errors", "attributes", "dataclass", "_engine"},
+    "topology": {"errors", "whole_numbers", "durations", "attributes", "dataclass", "_engine", "destinations"},
+    "metrics": {"errors", "attributes", "dataclass", "_engine"},
     "activemq": {
         "errors",
         "whole_numbers",
         "visible",
         "durations",
         "attributes",
+        "dataclass",
         "processes",
         "_engine",
         "clock",
@@ -136,6 +139,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
         "visible",
         "durations",
         "attributes",
+        "dataclass",
         "processes",
         "_engine",
         "clock",
@@ -147,6 +151,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
         "metrics",
     },
     "spark": {
+        "dataclass",
         "errors",
         "visible",
         "_engine",
@@ -164,6 +169,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
         "visible",
         "durations",
         "attributes",
+        "dataclass",
         "_engine",
         "clock",
         "disk_sync",
@@ -365,3 +371,13 @@ def test_the_root_imports_no_extra() -> None:
         "opentelemetry",
     }
     assert not extras & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("package", ["activemq", "rocketmq"])
+def test_a_plain_import_leaves_out_what_few_use(package: str) -> None:
+    """Each of these takes milliseconds to load, and each command of the shell would wait for it."""
+    code = f"import sys, numpy; before = set(sys.modules); import pyengine.{package}; print(*set(sys.modules) - before)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    rare = {"asyncio", "ssl", "sqlite3", "hashlib", "random", "shutil", "difflib", "zoneinfo", "inspect", "calendar"}
+    assert not rare & set(done.stdout.split())
+    assert not [name for name in done.stdout.split() if name.startswith("pyengine.rocketmq.server.serving")]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 
 ANY_ELEMENT = "*"
 ANY_REST = ">"

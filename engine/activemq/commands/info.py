@@ -5,10 +5,11 @@ Names and fields are those of org.apache.activemq.command.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyengine._engine.activemq.commands.destination import Destination
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 
 
 @frozen

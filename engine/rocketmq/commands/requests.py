@@ -4,13 +4,13 @@ bodies of them, an embedded broker takes them as they are. Names are those of or
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 
 from pyengine._engine.rocketmq.commands.defaults import PULL_BATCH_SIZE, PULL_BATCH_SIZE_IN_BYTES
 from pyengine._engine.rocketmq.commands.message import MessageExt
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 
 # Request codes that both ends know and that no header stands for.
 CHECK_TRANSACTION_STATE = 39

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from hmac import compare_digest
 
 from pyengine.activemq.broker.authorization import ANONYMOUS
 from pyengine.activemq.transport.connectors import ConnectorURI, check_open
@@ -35,6 +34,8 @@ class Authentication:
             return ()
         if user is None and self._allow_anonymous:
             return (ANONYMOUS,)
+        from hmac import compare_digest  # it loads OpenSSL
+
         known = self._users.get(user or "")
         if known is None or not compare_digest(known.encode(), (password or "").encode()):
             name = "null" if user is None else user

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from pyengine.activemq.transport.commands import ConnectionInfo
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, is_advisory
 from pyengine.errors import AuthenticationError
 from pyengine.topology.authorization import AuthorizationPlugin, Operation

@@ -40,7 +40,7 @@ from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transactions import Transactions
 from pyengine.activemq.broker.views import DestinationView
-from pyengine.activemq.store.store import SqliteStore, SyncStrategy, delete_store
+from pyengine.activemq.store.store_options import SyncStrategy
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,
@@ -78,6 +78,7 @@ from pyengine.topology.policy import (
 )
 
 if TYPE_CHECKING:
+    from pyengine.activemq.store.store import SqliteStore
     from pyengine.activemq.transport.client_connection import TransportConnector
     from pyengine.activemq.transport.connector_thread import ConnectorThread
 
@@ -189,6 +190,8 @@ class Broker(Declared, RegionBroker, Administration):
         store: SqliteStore | None = None
         try:
             if directory is not None:
+                from pyengine.activemq.store.store import SqliteStore  # it loads SQLite
+
                 store = SqliteStore(directory, journal_disk_sync_strategy)
             self.store = store
             self.cursor_limit = cursor_limit
@@ -325,6 +328,8 @@ class Broker(Declared, RegionBroker, Administration):
             InPlace(name, directory, connectors, users, allow_anonymous),
         )
         if found.empty_store is not None:
+            from pyengine.activemq.store.store import delete_store
+
             delete_store(found.empty_store)
         made = cls(**found.arguments, cursor_limit=cursor_limit, release=release, clock=clock)
         made.left_out = found.left_out

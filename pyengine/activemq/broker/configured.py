@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
 from pyengine.activemq.transport.connectors import check_open, connector_uri
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 from pyengine.errors import ConfigurationError
 from pyengine.topology.broker import BrokerConfiguration, NotModelled

@@ -6,7 +6,6 @@ milliseconds of the time it is asked at stay, and a value that a field cannot ha
 
 from __future__ import annotations
 
-import calendar
 import re
 from datetime import datetime, timedelta
 
@@ -32,7 +31,9 @@ class _Field:
                 return value - current
         end = self.end
         if self.name == "DayOfMonth":
-            end = calendar.monthrange(working.year, working.month)[1] + 1
+            from calendar import monthrange  # it takes time to import
+
+            end = monthrange(working.year, working.month)[1] + 1
         return end + self.values[0] - self.start - current + (self.name in ("DayOfWeek", "Month"))
 
 

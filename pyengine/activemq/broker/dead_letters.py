@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass
-
 from pyengine._engine.activemq.region.dead_letter_rules import DeadLetterRule, resend_delay
 from pyengine._engine.activemq.topic.message_audit import Audit
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.events import DeadLetter, MessageExpired, Redelivery
 from pyengine.activemq.broker.services import BrokerServices, Routes
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, parse_destination
 from pyengine.errors import ConfigurationError
 from pyengine.topology.policy import (
@@ -109,7 +107,9 @@ class DeadLetters:
             if policy is None and not self._plugin.fallback_to_dead_letter:
                 return
             if policy is not None:
-                chances = [random.random() for _ in range(failed.redeliveries)]
+                from random import random  # it loads OpenSSL
+
+                chances = [random() for _ in range(failed.redeliveries)]
                 delay = resend_delay(policy, failed.redeliveries, chances)
                 if delay is not None:
                     self._again(failed, delay, now)

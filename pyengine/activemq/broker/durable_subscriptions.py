@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyengine import Selector
 from pyengine._engine.activemq.topic.ledger import Event as Outcome
@@ -14,12 +13,15 @@ from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
 from pyengine.activemq.broker.services import BrokerServices, Routes
 from pyengine.activemq.broker.subscription import Connection, Subscription
-from pyengine.activemq.store.store import SqliteStore, StoredSubscription
 from pyengine.activemq.transport.commands import ConnectionSink, ConsumerInfo
 from pyengine.clock import Timer
+from pyengine.dataclass import dataclass
 from pyengine.destinations import ADVISORY, Destination, composite_parts, parse_destination
 from pyengine.errors import JMSError
 from pyengine.topology.policy import Policy
+
+if TYPE_CHECKING:
+    from pyengine.activemq.store.store import SqliteStore, StoredSubscription
 
 
 class Topic(Protocol):

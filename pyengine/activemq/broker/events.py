@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq.transport.commands import ConsumerInfo
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 from pyengine.visible import logger
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 
 from pyengine._engine.activemq.commands.message_ack import AckKind
@@ -17,9 +16,10 @@ from pyengine.activemq.broker.slow_consumers import SlowConsumers
 from pyengine.activemq.broker.subscription import Subscription
 from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.core_settings import NO_POLICY, queue_settings
-from pyengine.activemq.store.store import ALL, EACH, LEVELS
+from pyengine.activemq.store.store_options import ALL, EACH, LEVELS
 from pyengine.activemq.transport.commands import MessageAck, MessagePull
 from pyengine.clock import Timer
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from pyengine import Selector
@@ -16,6 +15,7 @@ from pyengine.activemq.broker.queues import QueueDestination
 from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.transaction import Transaction
+from pyengine.dataclass import dataclass
 from pyengine.destinations import ANY_REST, Destination, composite_parts, overlap, parse_destination
 from pyengine.errors import ConfigurationError, InvalidDestinationError, JMSError
 from pyengine.topology.policy import (

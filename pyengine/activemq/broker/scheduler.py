@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq.broker.cron import next_time
 from pyengine.activemq.broker.services import BrokerServices
 from pyengine.clock import Clock
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, destination_of
 from pyengine.errors import JMSError
 from pyengine.visible import logger

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.broker.events import Event
-from pyengine.activemq.store.store import SqliteStore
 from pyengine.clock import Clock, Timer
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 from pyengine.topology.policy import Policy, PolicyMap
+
+if TYPE_CHECKING:
+    from pyengine.activemq.store.store import SqliteStore
 
 
 class Expiring(Protocol):

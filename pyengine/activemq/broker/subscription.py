@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from pyengine import Selector
@@ -15,6 +15,7 @@ from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.transport.commands import ConnectionSink, ConsumerInfo, MessageAck, MessageDispatch, MessagePull
 from pyengine.clock import Timer
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, overlap
 from pyengine.topology.policy import Policy
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.topic.ledger import Event as Outcome
@@ -20,6 +19,7 @@ from pyengine.activemq.broker.transaction import Transaction
 from pyengine.activemq.core_settings import NO_POLICY, eviction_of, limit_of, recovery_of
 from pyengine.activemq.transport.commands import MessageAck, MessagePull
 from pyengine.clock import Timer
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 from pyengine.errors import JMSError
 from pyengine.topology.policy import TimedSubscriptionRecoveryPolicy

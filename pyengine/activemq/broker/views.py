@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Mapping
 from dataclasses import replace
@@ -138,6 +137,8 @@ class ConnectionFactory(Declared):
             user_name=network.user_name if self._user_name is None else self._user_name,
             password=network.password if self._password is None else self._password,
         )
+        from socket import gethostname
+
         transport = TcpTransport(self._parts.name, self._parts.port, network)
         try:
             return Connection(
@@ -147,7 +148,7 @@ class ConnectionFactory(Declared):
                 redelivery_policies=self.redelivery_policies,
                 unknown_options=self.unknown_options,
                 closed=transport.close,
-                place=socket.gethostname(),  # the ids of connections differ between machines
+                place=gethostname(),  # the ids of connections differ between machines
             )
         except BaseException:
             transport.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -347,7 +346,7 @@ class Session(Declared, SessionExecutor):
     def recover(self) -> None:
         """Deliver what was not acknowledged again. Raises IllegalStateError in a transacted session."""
         with self.lock:
-            self.state.recover(self.clock.now(), random.random)
+            self.state.recover(self.clock.now(), _chance)
         self._after_change()
 
     def commit(self) -> None:
@@ -363,7 +362,7 @@ class Session(Declared, SessionExecutor):
             self.transport.commit(transaction)
         except PyengineError:
             with self.lock:
-                self.state.after_rollback(self.clock.now(), random.random)
+                self.state.after_rollback(self.clock.now(), _chance)
             self._after_change()
             raise
         with self.lock:
@@ -384,7 +383,7 @@ class Session(Declared, SessionExecutor):
         if transaction is not None:
             self.transport.rollback(transaction)
         with self.lock:
-            self.state.after_rollback(self.clock.now(), random.random)
+            self.state.after_rollback(self.clock.now(), _chance)
         self._after_change()
 
     def start_transaction(self) -> str | None:
@@ -472,7 +471,7 @@ class Session(Declared, SessionExecutor):
         with self.lock:
             self._deliverer = 0
             state: Consumption = self.state.owner_of(dispatch)._state
-            state.failed(dispatch, self.clock.now(), f"{type(error).__name__}: {error}", random.random)
+            state.failed(dispatch, self.clock.now(), f"{type(error).__name__}: {error}", _chance)
             self.changed.notify_all()
             return self.state.take_commands()
 
@@ -595,3 +594,10 @@ class Session(Declared, SessionExecutor):
         """A producer was closed."""
         if self._producers.pop(producer.producer_id, None) is not None:
             self.transport.remove_producer(producer.producer_id)
+
+
+def _chance() -> float:
+    """A number of [0, 1) for collision avoidance."""
+    from random import random  # it loads OpenSSL
+
+    return random()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +15,7 @@ def release_if_full(folder: Path) -> bool:
     reserve = folder / RESERVE
     with suppress(OSError):
         size = reserve.stat().st_size if reserve.exists() else SIZE
-        if shutil.disk_usage(folder).free < min(size // 2, SIZE // 4):
+        if _free(folder) < min(size // 2, SIZE // 4):
             reserve.unlink(missing_ok=True)
             return True
     return False
@@ -29,7 +28,7 @@ def keep(folder: Path, *, new: bool) -> None:
     with suppress(OSError):
         if reserve.exists():
             return
-        free = shutil.disk_usage(folder).free
+        free = _free(folder)
         size = min(SIZE, free * 3 // 4) if new else SIZE if free > 4 * SIZE else 0
         if not size:
             return
@@ -48,3 +47,10 @@ def _allocate(handle: int, size: int) -> None:
         block = bytes(1 << 16)
         for _ in range(size // len(block)):
             os.write(handle, block)
+
+
+def _free(folder: Path) -> int:
+    """Bytes that are free on the folder's disk."""
+    from shutil import disk_usage  # it takes time to import
+
+    return disk_usage(folder).free

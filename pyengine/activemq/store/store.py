@@ -11,11 +11,10 @@ import math
 import os
 import sqlite3
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
@@ -33,17 +32,12 @@ from pyengine.activemq.store.store_file import (
     reading,
     stored_messages,
 )
+from pyengine.activemq.store.store_options import ALL, EACH, Bands, SyncStrategy
 from pyengine.activemq.store.store_unit import Unit, joined
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.folder_lock import FolderLock
 
-SyncStrategy = Literal["always", "periodic", "never"]
 _SYNCHRONOUS = {"always": "FULL", "periodic": "NORMAL", "never": "OFF"}
-# Priorities (from, to) whose messages come before those of the next ones, in the order of their sequence numbers.
-Bands = Sequence[tuple[int, int]]
-ALL: Bands = ((0, 9),)
-EACH: Bands = tuple((priority, priority) for priority in range(9, -1, -1))
-LEVELS: Bands = ((5, 9), (4, 4), (0, 3))
 LOOK = 1.0  # seconds after which a write looks again whether the files are still there
 FEW = 1 << 12  # bytes of the journal where room is short: SQLite keeps the old pages of what it takes over
 _APART = 256  # units of the journal that are kept one by one; many would keep the garbage collector busy

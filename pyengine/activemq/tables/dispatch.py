@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from pyengine.activemq.tables.assignments import TRUTH as TRUTH
 from pyengine.activemq.tables.assignments import compiled as compiled
 from pyengine.activemq.tables.shapes import Membership, Shape, Shapes
 from pyengine.activemq.tables.topic_dispatch import TopicDispatcher
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MissingColumnError, shown
 from pyengine.topology import Topology
 from pyengine.topology.checked import check_arguments

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ from pyengine.activemq.tables.dispatch import (
     message_columns,
 )
 from pyengine.activemq.tables.shapes import Membership, Shape, member_of, numbered
+from pyengine.dataclass import dataclass
 from pyengine.errors import SnapshotError
 from pyengine.topology import Topology
 

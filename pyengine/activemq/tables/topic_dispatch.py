@@ -7,7 +7,7 @@ or one line that says why nobody did.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -32,6 +32,7 @@ from pyengine.activemq.tables.assignments import (
     persistent,
     whole_numbers,
 )
+from pyengine.dataclass import dataclass
 from pyengine.errors import SelectorEvaluationError
 from pyengine.topology import Topology
 from pyengine.topology.model import TOPIC

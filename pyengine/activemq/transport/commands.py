@@ -7,7 +7,7 @@ fields are those of org.apache.activemq.command.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, runtime_checkable
 
 from pyengine._engine.activemq.commands.info import ConnectionInfo as ConnectionInfo
@@ -23,6 +23,7 @@ from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch 
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.route import Answer as Answer
 from pyengine.clock import Clock
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from urllib.parse import unquote
 
 from pyengine.activemq.options import whole_number
 from pyengine.activemq.transport.tls_options import TlsOptions, refuse_java
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, did_you_mean
 

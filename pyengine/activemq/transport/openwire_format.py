@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pyengine._engine.wire.data_structure import VERSIONS, DataStructure
 from pyengine._engine.wire.openwire_types import TYPES
 from pyengine._engine.wire.primitives import read_primitive_map, write_primitive_map
+from pyengine.dataclass import dataclass
 from pyengine.errors import ProtocolError
 
 MAGIC = b"ActiveMQ"

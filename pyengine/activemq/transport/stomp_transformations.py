@@ -12,7 +12,6 @@ import binascii
 import json
 import re
 import struct
-from dataclasses import dataclass
 from typing import Any
 from xml.parsers import expat
 
@@ -33,6 +32,7 @@ from pyengine.activemq.transport.commands import (
     RemoveInfo,
     RemoveSubscriptionInfo,
 )
+from pyengine.dataclass import dataclass
 from pyengine.destinations import TYPE_NAMES, Destination
 from pyengine.errors import PyengineError
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from pyengine._engine.wire.data_structure import VERSIONS
 from pyengine.activemq.options import ConnectionOptions, UnknownOptions, whole_number
 from pyengine.activemq.transport.openwire_format import WireFormat
 from pyengine.activemq.transport.tls_options import TlsOptions, refuse_java, tls_context
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, did_you_mean
 
 

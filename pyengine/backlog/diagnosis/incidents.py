@@ -7,11 +7,12 @@ log and one stuck queue in consumerProgress: four findings, and one thing to men
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyengine.backlog.diagnosis.evidence import Evidence
 from pyengine.backlog.diagnosis.evidence.tables import CUT, NARROW
 from pyengine.backlog.findings import Finding, Said
+from pyengine.dataclass import dataclass
 
 # Cause -> what comes of it at the same place. A cause that comes of another one takes its own consequences along.
 COMES_OF: dict[str, tuple[str, ...]] = {

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, cast
 
@@ -22,6 +21,7 @@ from pyengine import InvalidSelectorError, SelectorEvaluationError
 from pyengine._engine.matching.selector import Selector
 from pyengine._engine.selector.ast import Term, TermKind
 from pyengine._engine.selector.parser import parse
+from pyengine.dataclass import dataclass
 from pyengine.errors import MissingExtraError
 
 # Bounds of one question: the solver's own count of its steps (the same on every machine), and time as a last resort.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from pyengine.backlog.findings import Language
 from pyengine.backlog.pages import page as pages
 from pyengine.backlog.tables.summary import DaySummary, DestinationSummary, HeldSummary, Summary
+from pyengine.dataclass import dataclass
 
 MAX_POINTS = 400
 MAX_SECTIONS = 200  # queues with a section of their own: the page of thousands would be tens of megabytes

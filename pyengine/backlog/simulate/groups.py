@@ -7,7 +7,7 @@ rebalance, delay) and its allocation strategies. Times are seconds at this door.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
@@ -21,6 +21,7 @@ from pyengine.attributes import named_arguments
 from pyengine.backlog.findings import Said, say
 from pyengine.backlog.simulate.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.simulate.queues import NS, Script, Simulation, Workload
+from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidMessageError
 from pyengine.rocketmq.consumer.parameters import java_name
 from pyengine.rocketmq.tables.allocation import MessageQueue, Strategy, named_strategy, sort_client_ids, sort_queues

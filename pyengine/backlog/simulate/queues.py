@@ -7,7 +7,7 @@ at this door, nanoseconds inside.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
@@ -24,6 +24,7 @@ from pyengine.attributes import named_arguments
 from pyengine.backlog.findings import Said
 from pyengine.backlog.simulate.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.tables.rows import required_pyarrow
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, counted, shown
 from pyengine.topology import Policy
 from pyengine.topology.checked import Checked, check_arguments, check_selector, refuse_if

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ import numpy as np
 from pyengine.backlog.simulate.groups import GroupVariant, SimulatedClient, parameter_problem
 from pyengine.backlog.simulate.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
 from pyengine.backlog.simulate.queues import PULLS, Distribution, SimulatedConsumer, Variant, Workload, pulling
+from pyengine.dataclass import dataclass
 from pyengine.errors import AllocationError, counted
 from pyengine.rocketmq.tables.allocation import named_strategy
 from pyengine.topology import Policy

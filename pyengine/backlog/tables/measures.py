@@ -7,7 +7,7 @@ nothing more comes says so (``settled``), and then only the groups of the others
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyengine.activemq.tables.assignments import DESTINATION, QUEUE
 from pyengine.backlog.tables.explanation import explain
 from pyengine.backlog.tables.summary import ConsumerSummary, DaySummary, DestinationSummary, HeldSummary
+from pyengine.dataclass import dataclass
 from pyengine.topology import Topology
 from pyengine.topology.model import TOPIC
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from pyengine.dataclass import dataclass
 from pyengine.errors import MissingExtraError
 
 

@@ -16,7 +16,7 @@ import json
 import os
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from pyengine.activemq.tables.dispatch import DESTINATION, QUEUE, TRUTH, columns
 from pyengine.backlog.tables.messages import to_messages
 from pyengine.backlog.tables.output import replace_file
 from pyengine.backlog.tables.rows import Reject, Rows
+from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidSourceError
 from pyengine.topology import Topology
 from pyengine.topology.model import TOPIC

@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -24,6 +24,7 @@ from pyengine.backlog.tables.gzip_bytes import unpacked, whole_lines
 from pyengine.backlog.tables.odd_values import MIXED, odd_one, printable, settled_json, settled_texts
 from pyengine.backlog.tables.rows import Reject, Rows, required_pyarrow, row_numbers
 from pyengine.backlog.tables.table_formats import foreign_hint, refuse_tables
+from pyengine.dataclass import dataclass
 from pyengine.errors import (
     InvalidSourceError,
     PyengineError,

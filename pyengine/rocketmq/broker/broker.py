@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ssl
 import threading
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import count
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
@@ -33,7 +32,7 @@ from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
 from pyengine.rocketmq.broker.topic_table import no_topic
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
-from pyengine.rocketmq.remoting.acl import SessionCredentials
+from pyengine.rocketmq.remoting.acl import SessionCredentials, check_accounts
 from pyengine.rocketmq.remoting.mq_client_api import (
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
@@ -54,9 +53,13 @@ from pyengine.rocketmq.remoting.mq_client_api import (
 )
 from pyengine.rocketmq.remoting.stored_message import parsed_id, pulled_messages
 from pyengine.rocketmq.remoting.tls import check_context
-from pyengine.rocketmq.server.serving import Listeners, Serving, check_accounts, new_queues
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
+
+if TYPE_CHECKING:
+    import ssl
+
+    from pyengine.rocketmq.server.serving import Listeners, Serving
 
 log = logger("pyengine.rocketmq.broker")
 
@@ -154,7 +157,11 @@ class Broker(Declared):
         self._serving: Serving | None = None
         self.nodes = {}
         trusted = check_accounts(accounts)
-        listeners = None if listen is None else Listeners(listen, listed, trusted, allow_anonymous)
+        listeners: Listeners | None = None
+        if listen is not None:
+            from pyengine.rocketmq.server.serving import Listeners, Serving, new_queues  # few brokers listen
+
+            listeners = Listeners(listen, listed, trusted, allow_anonymous)
         try:
             for i, name in enumerate(listed):
                 address = f"127.0.0.1:{FIRST_PORT + 10 * i}" if listeners is None else listeners.address(name)

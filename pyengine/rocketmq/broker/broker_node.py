@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from random import Random
 from typing import Any, NamedTuple
 
 from pyengine._engine.rocketmq.broker import delay_levels as delay
@@ -24,6 +22,7 @@ from pyengine._engine.rocketmq.commands.stored_message import (
 )
 from pyengine.attributes import frozen
 from pyengine.clock import Clock
+from pyengine.dataclass import dataclass
 from pyengine.errors import (
     InvalidSourceError,
     MQBrokerError,
@@ -193,6 +192,8 @@ class BrokerNode:
         self.transactions = TransactionalMessages(clock, self.lock, self.store, name, self._ask_producer)
         self.timers = TimerMessages(clock, self.lock, self.store, name, self._store_where_sent)
         self.ask_producer: Check = lambda *half: None  # asks who has sent a half message what became of it
+        from random import Random  # it loads OpenSSL
+
         self._random = Random(options.seed)
         self._closed = False  # nothing is taken any more
         self._files = files

@@ -8,11 +8,11 @@ import sys
 import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
+from pyengine.dataclass import dataclass
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import IllegalStateError, InvalidSourceError
 from pyengine.visible import logger

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from pyengine._engine.matching.selector import Selector
 from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
 from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine.dataclass import dataclass
 from pyengine.errors import MQBrokerError, MQClientError, PyengineError, SelectorEvaluationError
 from pyengine.rocketmq.remoting.mq_client_api import (
     FILTER_DATA_NOT_EXIST,

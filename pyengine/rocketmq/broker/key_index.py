@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from pyengine._engine.rocketmq.commands.stored_message import decode_stored
+from pyengine.dataclass import dataclass
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.message_store import MessageStore
 

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pyengine._engine.wire import fastjson
 from pyengine._engine.wire.fastjson import INT32, INT64, quoted, whole_of
+from pyengine.dataclass import dataclass
 from pyengine.disk_sync import sync_file, sync_folder
 from pyengine.errors import InvalidSourceError
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -128,7 +127,9 @@ def replace_file(path: Path, text: str, *, sync: bool = True) -> None:
         try:
             os.link(path, spare)
         except OSError:
-            shutil.copyfile(path, spare)
+            from shutil import copyfile  # it takes time to import
+
+            copyfile(path, spare)
         os.replace(spare, path.with_name(path.name + ".bak"))
     os.replace(fresh, path)
     if sync:

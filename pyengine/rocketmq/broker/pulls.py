@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker.consume_queue import PullCode
@@ -12,6 +11,7 @@ from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
 from pyengine._engine.rocketmq.broker.long_polling import CHECK_INTERVAL, PullHold
 from pyengine.attributes import frozen
 from pyengine.clock import Clock, Timer, Worker
+from pyengine.dataclass import dataclass
 from pyengine.errors import PyengineError
 from pyengine.rocketmq.broker.filter import pull_filter
 from pyengine.rocketmq.broker.group_offsets import GroupOffsets

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 
 READABLE, WRITABLE, INHERITED = 4, 2, 1  # bits of a perm (PermName)
 READ_WRITE = READABLE | WRITABLE

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import ssl
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pyengine.clock import Clock, ManualClock, SystemClock
 from pyengine.errors import ConfigurationError
@@ -12,6 +11,9 @@ from pyengine.rocketmq.remoting.cluster import name_servers, shared_cluster
 from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, plain_text
 from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.remoting.transport import local_address
+
+if TYPE_CHECKING:
+    import ssl
 
 
 class Connecting(Protocol):

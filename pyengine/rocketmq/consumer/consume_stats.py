@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 from pyengine._engine.rocketmq.broker.consume_lag import LastConsume, delay, last_consume
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue

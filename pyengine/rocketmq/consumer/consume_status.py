@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyengine._engine.rocketmq.client.consume_rates import Rate
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 
 
 @frozen

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
 from pyengine.attributes import Declared, frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.message import MessageExt
 from pyengine.rocketmq.tables.allocation import MessageQueue

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
-import selectors
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor
 from enum import Enum
-from typing import Any, TypeVar, TypeVarTuple, Unpack
+from typing import TYPE_CHECKING, Any
 
 from pyengine.clock import Clock, ManualClock, Timer
 from pyengine.errors import IllegalStateError
 from pyengine.rocketmq.consumer.client import call_later
 
-Answer = TypeVar("Answer")
-Arguments = TypeVarTuple("Arguments")
-PATIENCE = 0.05  # real seconds for files and executors before a time of the manual clock is waited for
+if TYPE_CHECKING:
+    import asyncio
+
+    from pyengine.rocketmq.consumer.manual_loop import ManualLoop
 
 
 class Waiting:
@@ -33,54 +31,6 @@ class Waiting:
         self.result = result
         self.rest: Callable[[], Any] = result
         self.wake: Callable[[], object] = bool
-
-
-class _ManualSelector(selectors.DefaultSelector):
-    """What a loop waits in: it does not wait for a time of the manual clock, but ends that run of the loop."""
-
-    loop: ManualLoop
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is not None and timeout <= 0:
-            return super().select(0)
-        real = self.loop.executing > 0 or len(self.get_map()) > 1  # one is how other threads wake the loop
-        if real and timeout is None:
-            return super().select(None)
-        found = super().select(PATIENCE if real else 0)
-        if not found:
-            self.loop.due = timeout
-            self.loop.stop()
-        return found
-
-
-class ManualLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time is a manual clock's: ``asyncio.sleep(60)`` ends when the clock is advanced by a minute.
-
-    Files, sockets and executors are waited for in real time. due: seconds until the next timer, after a run.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
-        self.executing = 0
-        self.due: float | None = None
-        selector = _ManualSelector()
-        selector.loop = self
-        super().__init__(selector)
-        self._clock_resolution = 0.0005  # a timer is due in its ms, however its seconds are rounded
-
-    def time(self) -> float:
-        return self.clock.now() / 1000
-
-    def run_in_executor(
-        self, executor: Executor | None, func: Callable[[Unpack[Arguments]], Answer], *args: *Arguments
-    ) -> asyncio.Future[Answer]:
-        found = super().run_in_executor(executor, func, *args)
-        self.executing += 1
-        found.add_done_callback(self._executed)
-        return found
-
-    def _executed(self, _: object) -> None:
-        self.executing -= 1
 
 
 class ListenerCall:
@@ -98,6 +48,7 @@ class ListenerCall:
         self._thread_name = thread_name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._manual_loop: ManualLoop | None = None
         self._closed = False
 
     def __call__(self, *arguments: Any) -> Any:
@@ -119,36 +70,47 @@ class ListenerCall:
         with self._lock:
             self._closed = True
             loop, self._loop = self._loop, None
-        if isinstance(loop, ManualLoop):
+            manual, self._manual_loop = self._manual_loop, None
+        if manual is not None:
+            import asyncio
+
             if self._timer is not None:
                 self._timer.cancel()
-            for task in asyncio.all_tasks(loop):
+            for task in asyncio.all_tasks(manual):
                 task.cancel()
-            if not loop.is_running():
-                loop.run_forever()  # what still waits may clean up
-                loop.close()
+            if not manual.is_running():
+                manual.run_forever()  # what still waits may clean up
+                manual.close()
         elif loop is not None:
             loop.call_soon_threadsafe(self._stop, loop)
 
     @staticmethod
     def _stop(loop: asyncio.AbstractEventLoop) -> None:
         """On the loop's thread: what still runs is cancelled and may clean up, then the loop ends."""
+        import asyncio
+
         running = asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True)
         running.add_done_callback(lambda _: loop.stop())
         running.cancel()
 
     def _finish(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        import asyncio  # it takes time to import; who has coroutines has it
+
         with self._lock:
             if self._closed:
                 coroutine.close()
                 raise IllegalStateError("the consumer is shut down, its coroutine was not begun")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop() if self._manual is None else ManualLoop(self._manual)
-                if self._manual is None:
-                    threading.Thread(target=self._run, args=(self._loop,), name=self._thread_name, daemon=True).start()
-            loop = self._loop
-        if isinstance(loop, ManualLoop):
-            return self._begin(loop, coroutine)
+            if self._manual is not None and self._manual_loop is None:
+                from pyengine.rocketmq.consumer.manual_loop import ManualLoop
+
+                self._manual_loop = ManualLoop(self._manual)
+            elif self._manual is None and self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._run, args=(self._loop,), name=self._thread_name, daemon=True).start()
+            loop, manual = self._loop, self._manual_loop
+        if manual is not None:
+            return self._begin(manual, coroutine)
+        assert loop is not None
         answer, ended = asyncio.run_coroutine_threadsafe(_held(coroutine), loop).result()
         if ended is not None:
             raise ended
@@ -189,6 +151,8 @@ class ListenerCall:
                 self._timer = call_later(loop.clock, loop.clock.now() + max(1, due), lambda: self._drive(loop))
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        import asyncio
+
         asyncio.set_event_loop(loop)
         loop.run_forever()
         loop.close()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from pyengine.attributes import named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.durations import milliseconds
 from pyengine.errors import ConfigurationError
 from pyengine.processes import belong

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from pyengine._engine.rocketmq.client.lite_pull import MIN_AUTO_COMMIT_INTERVAL
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_given, suggested
 from pyengine.clock import Clock
+from pyengine.dataclass import dataclass
 from pyengine.durations import Milliseconds
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq.consumer.parameters import MemberParameters, java_name

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ssl
 import time
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field, fields
+from dataclasses import KW_ONLY, field, fields
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -22,6 +21,7 @@ from pyengine._engine.rocketmq.client.validators import check_consumer_group, ch
 from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared, named_arguments
 from pyengine.clock import Clock
+from pyengine.dataclass import dataclass
 from pyengine.durations import Milliseconds, whole_milliseconds
 from pyengine.errors import ConfigurationError, MQClientError, NullArgumentError
 from pyengine.rocketmq.consumer.listener import (
@@ -41,6 +41,9 @@ from pyengine.rocketmq.remoting.mq_client_api import (
 from pyengine.rocketmq.subscription import MessageSelector
 from pyengine.rocketmq.tables.allocation import AllocateMessageQueueAveragely, MessageQueue, Strategy
 from pyengine.whole_numbers import is_whole_number
+
+if TYPE_CHECKING:
+    import ssl
 
 _POP, _TRACE = "POP consumption", "message trace"
 # Parameters whose effect is not there: what they ask for.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.wire.fastjson import INT32
 from pyengine.attributes import named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MQClientError, PyengineError
 from pyengine.metrics import Metric
 from pyengine.processes import belong

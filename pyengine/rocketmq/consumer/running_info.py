@@ -5,13 +5,14 @@ from __future__ import annotations
 import sys
 import threading
 import traceback
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyengine._engine.rocketmq.client.consume_rates import why_stuck
 from pyengine._engine.rocketmq.client.lite_pull import AssignedQueues
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.rocketmq.consumer.consume_status import ConsumeStatus
 from pyengine.rocketmq.consumer.context import ConsumerContext, MemberContext
 from pyengine.rocketmq.consumer.offset_store import ReadOffsetType

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
-import hmac
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import field
 
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
+from pyengine.errors import ConfigurationError
 
 
 @named_arguments
@@ -37,13 +39,27 @@ class SessionCredentials:
         """Whether a request has the signature of these keys."""
         fields = dict(command.ext_fields or {})
         signature = fields.pop("Signature", "")
+        import hmac  # it loads OpenSSL
+
         return hmac.compare_digest(signature.encode(), self._signature(fields, command.body).encode())
 
     def _signature(self, fields: dict[str, str], body: bytes | None) -> str:
         signed = "".join(fields[name] for name in sorted(fields, key=_utf16)).encode() + (body or b"")
+        import hmac
+
         return base64.b64encode(hmac.digest(self.secret_key.encode(), signed, "sha1")).decode()
 
 
 def _utf16(name: str) -> bytes:
     """What Java compares strings by."""
     return name.encode("utf-16-be", "surrogatepass")
+
+
+def check_accounts(accounts: object) -> tuple[SessionCredentials, ...]:
+    """The accounts of a listening Broker. Raises ConfigurationError for anything but SessionCredentials."""
+    listed = tuple(accounts) if isinstance(accounts, Iterable) and not isinstance(accounts, str) else (accounts,)
+    for each in listed:
+        if not isinstance(each, SessionCredentials):
+            hint = "give [rocketmq.SessionCredentials(access_key, secret_key)]"
+            raise ConfigurationError("accounts", repr(each), "SessionCredentials are needed", hint)
+    return listed

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import logging
-import random
-import ssl
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC, attached, suggested
@@ -29,6 +26,7 @@ from pyengine._engine.rocketmq.commands.stored_message import decode_stored
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import named_arguments
 from pyengine.clock import Clock, SystemClock
+from pyengine.dataclass import dataclass
 from pyengine.errors import (
     ConfigurationError,
     IllegalStateError,
@@ -74,6 +72,9 @@ from pyengine.rocketmq.remoting.stored_message import message_ext, parsed_id, pu
 from pyengine.rocketmq.remoting.tls import check_context
 from pyengine.rocketmq.remoting.transport import Connect, SocketTransport, parse_address
 from pyengine.rocketmq.tables.allocation import MessageQueue
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -144,7 +145,9 @@ class Cluster:
             hint = "give rocketmq.SessionCredentials(access_key, secret_key)"
             raise ConfigurationError("credentials", repr(credentials), "SessionCredentials are needed", hint)
         check_context(ssl_context)
-        random.shuffle(self.name_servers)
+        from random import shuffle  # it loads OpenSSL
+
+        shuffle(self.name_servers)
         self.client_id = client_id
         self.clock = SystemClock("RocketMQ client timer") if clock is None else clock
         self._own_clock = clock is None
@@ -607,8 +610,10 @@ class Cluster:
             found = [self._brokers[name] for name in sorted(brokers) if self._brokers.get(name)]
         if not found:
             raise MQClientError(attached(f"No route info of this topic: {topic}"))
-        chosen = random.choice(found)
-        return chosen.get(MASTER) or random.choice(list(chosen.values()))
+        from random import choice
+
+        chosen = choice(found)
+        return chosen.get(MASTER) or choice(list(chosen.values()))
 
     def _broker(self, queue: MessageQueue) -> dict[int, str]:
         """Broker id -> address of a queue's broker. Raises MQClientError if no name server knows it."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from pyengine._engine.rocketmq.commands.bodies import read_body
 from pyengine._engine.rocketmq.commands.requests import CONSUMER_NOT_ONLINE
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.errors import MQBrokerError, ProtocolError, RemotingError
 from pyengine.rocketmq.consumer.consume_stats import ConsumeStats, OffsetWrapper, offset_wrapper
 from pyengine.rocketmq.consumer.running_info import ConsumerRunningInfo, from_body
@@ -21,6 +21,9 @@ from pyengine.rocketmq.remoting.mq_client_api import plain_text, queue_of
 from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.tables.allocation import MessageQueue, sort_queues
 from pyengine.visible import logger
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logger("pyengine.rocketmq")
 

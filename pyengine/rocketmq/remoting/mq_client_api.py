@@ -8,7 +8,7 @@ Names are those of org.apache.rocketmq.client and .remoting.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from pyengine._engine.rocketmq.client.validators import attached
@@ -40,6 +40,7 @@ from pyengine._engine.rocketmq.commands.requests import SendStatus as SendStatus
 from pyengine._engine.rocketmq.commands.requests import SubscriptionData as SubscriptionData
 from pyengine.attributes import named_arguments
 from pyengine.clock import Clock
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq.message import (
     PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import ssl
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from types import TracebackType
-from typing import Any, ClassVar, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from pyengine._engine.rocketmq.client.namespaces import (
     namespace_fields,
@@ -45,6 +43,10 @@ from pyengine.rocketmq.remoting.sending import SendOptions
 from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.remoting.transport import local_address
 from pyengine.rocketmq.tables.allocation import MessageQueue
+
+if TYPE_CHECKING:
+    import ssl
+    from concurrent.futures import Future
 
 QueueSelector = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue]
 
@@ -259,6 +261,8 @@ class Producer(Declared):
         """
         sent = self._prepare(message)
         chosen = self._chosen(sent, queue, selector, arg)
+        from concurrent.futures import Future  # it takes time to import
+
         future: Future[SendResult] = Future()
         future.set_running_or_notify_cancel()
 

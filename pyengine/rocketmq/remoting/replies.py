@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-import uuid
-from concurrent.futures import Future
 from functools import partial
+from typing import TYPE_CHECKING
 
 from pyengine._engine.rocketmq.commands.headers import read_header
 from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, parse_properties
@@ -16,6 +15,9 @@ from pyengine.clock import Clock, Timer
 from pyengine.errors import ConfigurationError, IllegalStateError, MQClientError
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.compression import decompress
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 log = logging.getLogger("pyengine.rocketmq")
 
@@ -77,10 +79,14 @@ class PendingRequests:
 
     def prepare(self, message: Message, client_id: str, timeout: int) -> tuple[str, Future[MessageExt]]:
         """Mark a message as a request; returns its correlation id and the future of its reply."""
-        identity = str(uuid.uuid4())
+        from uuid import uuid4
+
+        identity = str(uuid4())
         message.properties[PROPERTY_CORRELATION_ID] = identity
         message.properties[PROPERTY_REPLY_TO_CLIENT] = client_id
         message.properties[PROPERTY_TTL] = str(timeout)
+        from concurrent.futures import Future  # it takes time to import
+
         future: Future[MessageExt] = Future()
         future.set_running_or_notify_cancel()
         problem = f"send request message to <{message.topic}> OK, but wait reply message timeout, {timeout} ms."

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pyengine._engine.rocketmq.client.send_faults import MOST_INDEX, SendFaults
@@ -16,6 +14,7 @@ from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, encode
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import frozen, named_arguments
 from pyengine.clock import Clock
+from pyengine.dataclass import dataclass
 from pyengine.errors import MQBrokerError, MQClientError, ProtocolError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.message import Message
@@ -79,7 +78,9 @@ class SendOptions:
 
 
 def _draw() -> int:
-    return random.randrange(MOST_INDEX)
+    from random import randrange  # it loads OpenSSL
+
+    return randrange(MOST_INDEX)
 
 
 class Sending:

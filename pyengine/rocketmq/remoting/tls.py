@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pyengine.attributes import meant
 from pyengine.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    import ssl
 
 HANDSHAKE = 0x16  # the first byte of a client that speaks TLS (TLS_HANDSHAKE_MAGIC_CODE)
 
@@ -27,6 +30,8 @@ def check_context(context: object, server: bool = False) -> None:
     """Raise ConfigurationError for what is neither None nor an SSLContext of the right side."""
     if context is None:
         return
+    import ssl  # it takes time to import, and few have TLS
+
     wanted = "ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)" if server else "ssl.create_default_context()"
     if not isinstance(context, ssl.SSLContext):
         hint = f"give {wanted}, with your certificates loaded"
@@ -37,6 +42,8 @@ def check_context(context: object, server: bool = False) -> None:
 
 @cache
 def _default_context() -> ssl.SSLContext:
+    import ssl
+
     return ssl.create_default_context()
 
 
@@ -56,6 +63,8 @@ def client_ssl_context(properties: Mapping[str, str] | str | Path) -> ssl.SSLCon
 
     Raises ConfigurationError for an unknown name, a value that cannot be used, and a file that cannot be read.
     """
+    import ssl
+
     where = "tls.properties" if isinstance(properties, Mapping) else str(properties)
     given = dict(properties) if isinstance(properties, Mapping) else _read(Path(properties))
     for name, value in given.items():
@@ -91,6 +100,8 @@ def server_ssl_context(cert: str | Path, key: str | Path, trusted: str | Path | 
 
     Raises ConfigurationError for a file that cannot be used.
     """
+    import ssl
+
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(cert, key)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyengine._engine.rocketmq.client.namespaces import without_namespace
 from pyengine._engine.rocketmq.commands.stored_message import parse_message_id
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, IllegalStateError, MQBrokerError, MQClientError, RemotingError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.transactions import COMMIT, PROPERTY_PRODUCER_GROUP, ROLLBACK
@@ -19,6 +18,9 @@ from pyengine.rocketmq.remoting.acl import SessionCredentials
 from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, HalfMessage, SendResult, SendStatus
 from pyengine.rocketmq.remoting.producer import Producer, log
 from pyengine.rocketmq.remoting.sending import SendOptions
+
+if TYPE_CHECKING:
+    import ssl
 
 
 class LocalTransactionState(Enum):

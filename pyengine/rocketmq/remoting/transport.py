@@ -5,17 +5,19 @@ from __future__ import annotations
 import logging
 import select
 import socket
-import ssl
 import struct
 import sys
 import threading
 from collections.abc import Callable
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.errors import ConfigurationError, RemotingError
 from pyengine.tls_layer import shake_hands
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logging.getLogger("pyengine.rocketmq.remoting")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidSourceError, MissingExtraError
 from pyengine.rocketmq.remoting.acl import SessionCredentials
 

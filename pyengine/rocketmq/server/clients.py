@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from pyengine.dataclass import dataclass
 from pyengine.rocketmq.server.connections import Connection
 
 

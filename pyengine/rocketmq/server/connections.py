@@ -6,13 +6,12 @@ import errno
 import os
 import selectors
 import socket
-import ssl
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pyengine._engine.wire.remoting import (
     MAX_FRAME_SIZE,
@@ -37,6 +36,9 @@ from pyengine.rocketmq.remoting.mq_client_api import SYSTEM_ERROR
 from pyengine.rocketmq.remoting.tls import HANDSHAKE
 from pyengine.tls_layer import TlsLayer
 from pyengine.visible import logger
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logger("pyengine.rocketmq.remoting")
 
@@ -270,7 +272,9 @@ class _SocketTransport:
             if data[0] == HANDSHAKE:
                 self.tls = TlsLayer(context)
             elif enforced:
-                raise ssl.SSLError("a plain connection, and TLS is enforced")
+                from ssl import SSLError
+
+                raise SSLError("a plain connection, and TLS is enforced")
         if self.tls is None:
             return data
         if self.tls.ready:
@@ -514,6 +518,8 @@ class RemotingServer:
             return
         transport.last_read = time.monotonic()
         if self._ssl_context is not None:
+            import ssl  # it takes time to import, and few have TLS
+
             try:
                 data = transport.decrypted(data, self._ssl_context, enforced=self._tls_enforced)
             except ssl.SSLError as error:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import ssl
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, InvalidSourceError
@@ -17,6 +17,9 @@ from pyengine.rocketmq.server.connections import RemotingServer, TlsMode, addres
 from pyengine.rocketmq.server.name_server import NameServer
 from pyengine.rocketmq.server.served import EmbeddedCluster, Served
 from pyengine.visible import logger
+
+if TYPE_CHECKING:
+    import ssl
 
 log = logger("pyengine.rocketmq.remoting")
 
@@ -142,13 +145,3 @@ def _broker_socket(host: str, port: int, number: int) -> socket.socket:
         except InvalidSourceError as error:
             log.info("another port than that: %s", error)
     return listening_socket(host, 0)
-
-
-def check_accounts(accounts: object) -> tuple[SessionCredentials, ...]:
-    """The accounts of a listening Broker. Raises ConfigurationError for anything but SessionCredentials."""
-    listed = tuple(accounts) if isinstance(accounts, Iterable) and not isinstance(accounts, str) else (accounts,)
-    for each in listed:
-        if not isinstance(each, SessionCredentials):
-            hint = "give [rocketmq.SessionCredentials(access_key, secret_key)]"
-            raise ConfigurationError("accounts", repr(each), "SessionCredentials are needed", hint)
-    return listed

@@ -8,7 +8,7 @@ which the real rebalance hands them over (spec rocketmq 3.0).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,6 +18,7 @@ from pyengine._engine.rocketmq.client import allocation as core
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue as MessageQueue
 from pyengine._engine.rocketmq.commands.message_queue import queue_named as queue_named
 from pyengine.attributes import frozen, named_arguments
+from pyengine.dataclass import dataclass
 from pyengine.errors import AllocationError, did_you_mean
 from pyengine.visible import logger
 from pyengine.whole_numbers import is_whole_number

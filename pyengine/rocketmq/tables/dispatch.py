@@ -7,7 +7,7 @@ subscription takes the message (8). Nothing depends on the order or on how rows 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from pyengine import Selector
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.client.tags import broker_accepts, client_accepts
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.errors import AllocationError, MissingColumnError, UnsupportedColumnError
 from pyengine.rocketmq.message import retry_topic
 from pyengine.rocketmq.remoting.mq_client_api import MessageModel, SubscriptionData

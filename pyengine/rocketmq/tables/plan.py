@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from pyengine._engine.rocketmq.client.allocation import are_all, plan_difference, taken
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.errors import AllocationError
 from pyengine.rocketmq.tables.allocation import (
     MessageQueue,

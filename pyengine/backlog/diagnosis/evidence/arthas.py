@@ -6,11 +6,12 @@ The stacks of one look are those between two prompts; without prompts a thread t
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from pyengine.backlog.diagnosis.evidence.model import Evidence, Source, ThreadDump, ThreadState
 from pyengine.backlog.diagnosis.evidence.transcript import moment_of
 from pyengine.backlog.findings import say
+from pyengine.dataclass import dataclass
 
 STACKS_TOO = say("the table has no stacks; give `thread -n 20` (or jstack) three times, some seconds apart")
 # "worker-1" Id=44 cpuUsage=0.1% deltaTime=0ms time=12ms WAITING on java.lang.Object@1b2c owned by "worker-2" Id=9

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal
 
@@ -26,6 +26,7 @@ from pyengine.backlog.diagnosis.evidence.model import (
 )
 from pyengine.backlog.diagnosis.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.findings import say
+from pyengine.dataclass import dataclass
 
 MARK = "so do flow control"
 # The client's own logging set-up prints the time of this zone whatever the machine's is.

@@ -11,13 +11,14 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from pyengine.backlog.diagnosis.evidence.model import ConsumerGroupState, Evidence, OffsetState, Remark, Source
 from pyengine.backlog.diagnosis.evidence.numbers import whole
 from pyengine.backlog.diagnosis.evidence.transcript import moment_of, without_bars
 from pyengine.backlog.findings import say
+from pyengine.dataclass import dataclass
 
 Kind = Literal["consumer", "share", "streams"]
 ABSENT = ("-", "none", "unknown", "null", "")

@@ -6,11 +6,12 @@ that a file does not hold is None, never 0.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from typing import Literal
 
 from pyengine._engine.rocketmq.broker.consume_lag import delay
 from pyengine._engine.rocketmq.client.consume_rates import Stuck
+from pyengine.dataclass import dataclass
 from pyengine.topology import BrokerConfiguration
 
 HERE = "this process"  # stands for the file of what runs in this process

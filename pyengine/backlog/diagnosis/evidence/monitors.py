@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from pyengine.backlog.diagnosis.evidence.model import (
@@ -24,6 +24,7 @@ from pyengine.backlog.diagnosis.evidence.needs import PROGRESS_TOO
 from pyengine.backlog.diagnosis.evidence.numbers import object_of, whole, whole_or_none
 from pyengine.backlog.diagnosis.evidence.transcript import moment_of
 from pyengine.backlog.findings import say
+from pyengine.dataclass import dataclass
 
 RETRY = "%RETRY%"
 DASHBOARD = "the RocketMQ dashboard's JSON"

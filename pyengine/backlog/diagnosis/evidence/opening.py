@@ -11,12 +11,12 @@ import io
 import re
 import sys
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 
 from pyengine.backlog.diagnosis.evidence.model import Remark
 from pyengine.backlog.findings import say
 from pyengine.backlog.tables.gzip_bytes import unpacked
+from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidSourceError
 from pyengine.topology.spring import DECLARED
 

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal
 
 from pyengine.backlog.diagnosis.evidence.model import (
@@ -23,6 +23,7 @@ from pyengine.backlog.diagnosis.evidence.model import (
 )
 from pyengine.backlog.diagnosis.evidence.transcript import moment_of
 from pyengine.backlog.findings import say
+from pyengine.dataclass import dataclass
 
 _SAMPLE = re.compile(
     r"^(?P<name>[a-zA-Z_:][\w:]*)(?P<labels>\{.*\})?\s+(?P<value>[-+]?[\w.+-]+)(?:\s+(?P<time>-?\d+))?\s*$"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -33,6 +33,7 @@ from pyengine.backlog.diagnosis.evidence.titles import with_titles
 from pyengine.backlog.diagnosis.evidence.transcript import without_margin
 from pyengine.backlog.findings import say
 from pyengine.backlog.heard import heard
+from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidSourceError
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time as clock
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from pyengine.backlog.diagnosis.evidence import mqadmin
@@ -31,6 +31,7 @@ from pyengine.backlog.diagnosis.evidence.transcript import (
     without_bars,
 )
 from pyengine.backlog.findings import say
+from pyengine.dataclass import dataclass
 from pyengine.destinations import ADVISORY
 
 ABSENT = ("-", "N/A", "NA", "null", "")

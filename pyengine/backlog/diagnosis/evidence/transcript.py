@@ -9,8 +9,10 @@ import calendar
 import re
 import time as clock
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
+
+from pyengine.dataclass import dataclass
 
 # mqadmin SUBCOMMAND, kafka-consumer-groups(.sh), activemq-admin SUBCOMMAND
 _COMMAND = re.compile(

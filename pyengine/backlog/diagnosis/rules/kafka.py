@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyengine.backlog.diagnosis.evidence import ConsumerGroupState, Evidence
 from pyengine.backlog.diagnosis.evidence.kafka_groups import UNAVAILABLE
@@ -16,6 +16,7 @@ from pyengine.backlog.diagnosis.rules import offsets
 from pyengine.backlog.diagnosis.rules.progress import QUIET, Group, Progress, groups, lag_alone
 from pyengine.backlog.diagnosis.rules.series import by_time, seconds, span
 from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.dataclass import dataclass
 
 # AwaitingSync is 0.9's and 0.10's word, Assigning and Reconciling those of the protocol of 4.0.
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "AwaitingSync", "Assigning", "Reconciling")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 
 from pyengine.backlog.diagnosis.evidence import Evidence, OffsetState
 from pyengine.backlog.diagnosis.rules.series import by_time, change, seconds, span
 from pyengine.backlog.findings import Said, say
+from pyengine.dataclass import dataclass
 
 QUIET = 30.0
 DEAD = "%DLQ%"

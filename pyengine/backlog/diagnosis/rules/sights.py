@@ -7,11 +7,12 @@ offsets only grow, and so do the times at which it stored what was consumed last
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cmp_to_key
 
 from pyengine.backlog.diagnosis.evidence import HERE, Evidence, OffsetState
 from pyengine.backlog.diagnosis.rules.series import change
+from pyengine.dataclass import dataclass
 
 Queue = tuple[str, str, int]  # topic, broker, number
 

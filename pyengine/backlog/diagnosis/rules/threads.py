@@ -12,12 +12,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pyengine.backlog.diagnosis.evidence import Evidence, ThreadDump, ThreadState
 from pyengine.backlog.diagnosis.evidence.stacks import address
 from pyengine.backlog.diagnosis.rules.series import by_time, seconds, span
 from pyengine.backlog.findings import Finding, Severity, say
+from pyengine.dataclass import dataclass
 
 # Names of threads that give messages to listeners and do nothing else.
 OWN = re.compile(

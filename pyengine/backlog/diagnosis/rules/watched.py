@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from pyengine.backlog.diagnosis.evidence import HERE, DestinationState, Evidence, SubscriptionState
 from pyengine.backlog.diagnosis.rules.policies import broker_of
 from pyengine.backlog.diagnosis.rules.series import by_time, change, seconds
 from pyengine.backlog.findings import Said, say
+from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination
 from pyengine.topology import BrokerConfiguration, Policy
 

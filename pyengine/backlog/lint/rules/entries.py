@@ -7,12 +7,13 @@ are in queues.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from pyengine._engine.activemq.topic.eviction_strategies import maximum_pending_messages
 from pyengine.activemq.core_settings import limit_of
 from pyengine.backlog.findings import Finding, Said, Severity, say
+from pyengine.dataclass import dataclass
 from pyengine.destinations import KINDS, entry_pattern
 from pyengine.topology import Policy
 from pyengine.topology.policy import (

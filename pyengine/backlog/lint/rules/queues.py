@@ -7,7 +7,6 @@ evaluated by the engine.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import combinations
 
 from pyengine import Selector
@@ -15,6 +14,7 @@ from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.backlog.lint import proof
 from pyengine.backlog.lint.proof import Stage
+from pyengine.dataclass import dataclass
 from pyengine.destinations import parse_destination
 from pyengine.topology import Consumer, Policy, Topology
 

@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from difflib import get_close_matches
 from typing import Any
 from urllib.parse import unquote
@@ -20,6 +20,7 @@ from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.heard import heard
 from pyengine.backlog.lint.rules import broker as brokers
 from pyengine.backlog.lint.rules import push_consumer
+from pyengine.dataclass import dataclass
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, InvalidSourceError
 from pyengine.rocketmq.consumer.parameters import java_name
