@@ -27,26 +27,45 @@ def command(*arguments: str) -> str:
     return f"sys.argv = {['pyengine', *arguments]!r}\nfrom pyengine.__main__ import main\nmain()"
 
 
+CALLS_OF_SPARK = (
+    "matches('a = 1')",
+    "where(None, 'a = 1')",
+    "match(None, {'a': 'a = 1'})",
+    "dispatch(None, None)",
+    "dispatch_stream(None, None, row='a', state='x', sink='y')",
+    "held(None, 'x')",
+    "sweep(None, None, [])",
+    "register_logs(None)",
+    "write_shards(None, None, 'x', shards=1)",
+    "dispatch_shards(None, None, 'x')",
+    "assign_shards(None, None, 'x', 'y')",
+    "run(None, 'x')",
+)
+
+
+def test_each_call_of_spark_says_what_to_install() -> None:
+    code = f"""
+import pyengine.spark as ps
+from pyengine.errors import MissingExtraError
+for call in {CALLS_OF_SPARK!r}:
+    try:
+        eval("ps." + call)
+    except MissingExtraError as error:
+        print(error)
+    else:
+        print(call, "went through")
+"""
+    done = without(SPARK, code)
+    packages = " ".join(f"'{package}'" for package in EXTRAS["spark"])
+    said = done.stdout.splitlines()
+    assert len(said) == len(CALLS_OF_SPARK), done.stderr
+    for call, line in zip(CALLS_OF_SPARK, said, strict=True):
+        assert line.endswith(f"pip install {packages}"), call
+
+
 @pytest.mark.parametrize(
     ("extra", "modules", "code"),
     [
-        *(
-            pytest.param("spark", SPARK, f"import pyengine.spark as ps\nps.{call}", id=call)
-            for call in (
-                "matches('a = 1')",
-                "where(None, 'a = 1')",
-                "match(None, {'a': 'a = 1'})",
-                "dispatch(None, None)",
-                "dispatch_stream(None, None, row='a', state='x', sink='y')",
-                "held(None, 'x')",
-                "sweep(None, None, [])",
-                "register_logs(None)",
-                "write_shards(None, None, 'x', shards=1)",
-                "dispatch_shards(None, None, 'x')",
-                "assign_shards(None, None, 'x', 'y')",
-                "run(None, 'x')",
-            )
-        ),
         ("spark", ("pyarrow",), "import pyengine.spark as ps\nps.matches('a = 1')"),
         ("spark", SPARK, command("match", "a = 1", "nowhere.parquet")),
         ("spark", SPARK, command("run", TOPOLOGY)),
