@@ -87,18 +87,18 @@ def ask(
 
 
 def forked(
-    words: Sequence[str], stdin: bytes = b"", environment: Mapping[str, str] = os.environ
+    words: Sequence[str], stdin: bytes = b"", environment: Mapping[str, str] = os.environ, folder: Path = ROOT
 ) -> subprocess.CompletedProcess[bytes]:
     """What a command that was given ``stdin`` leaves behind."""
     if sys.platform == "win32":
         command = [sys.executable, "-m", "pyengine", *words]
-        return subprocess.run(command, input=stdin, capture_output=True, cwd=ROOT, env=environment, check=False)
+        return subprocess.run(command, input=stdin, capture_output=True, cwd=folder, env=environment, check=False)
     (given, giving), (output, writing), (errors, telling) = (os.pipe() for _ in range(3))
     with ThreadPoolExecutor(3) as threads:
         reads = [threads.submit(_read, each) for each in (output, errors)]
         threads.submit(_write, giving, stdin)
         try:
-            code = ask(words, given, writing, telling, environment)
+            code = ask(words, given, writing, telling, environment, folder)
         finally:
             for each in (given, writing, telling):
                 os.close(each)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.forks import forked
 from tests.house.examples import ROOT, blocks, run
 from tests.house.wrapping import wrapped
 
@@ -99,16 +97,13 @@ def test_a_command_prints_what_the_page_shows(page: str, command: str, tmp_path:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     for file, text in READERS.items():
         (tmp_path / file).write_text(text, "utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(
-        [sys.executable, "-m", name, *arguments],
-        capture_output=True, text=True, cwd=tmp_path, check=False, env=environment,
-    )  # fmt: skip
-    assert (done.returncode, done.stderr) == (1, "")
+    done = forked(arguments, folder=tmp_path)
+    printed = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (1, b"")
     if shown.strip():
         parts = re.split(r"\s\.\.\.\s", f" {shown} ")
         wanted = ".*".join(re.escape(" ".join(part.split())) for part in parts)
-        assert re.fullmatch(wanted, " ".join(done.stdout.split())), done.stdout
+        assert re.fullmatch(wanted, " ".join(printed.split())), printed
 
 
 def test_the_scripts_that_pages_start_are_there() -> None:
