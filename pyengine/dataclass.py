@@ -21,16 +21,16 @@ class Deferred:
     make: called with the class, returns the function or staticmethod. Two threads may make it both; the last stays.
     """
 
-    __slots__ = ("_kind", "_make", "_name")
+    __slots__ = ("_kind", "_make", "_method_name")
 
-    def __init__(self, kind: type, name: str, make: Callable[[Any], Any]) -> None:
+    def __init__(self, kind: type, method_name: str, make: Callable[[Any], Any]) -> None:
         self._kind = kind
-        self._name = name
+        self._method_name = method_name
         self._make = make
 
     def __get__(self, one: object, kind: type | None = None) -> Any:
         method = self._make(self._kind)
-        setattr(self._kind, self._name, method)
+        setattr(self._kind, self._method_name, method)
         return method.__get__(one, kind)
 
 
@@ -50,7 +50,7 @@ else:
 class _Parameters:
     """``__dataclass_params__`` of a class of ours: its frozen is False to the thread that declares a derived class.
 
-    The standard decorator is then told that neither is frozen, and compiles nothing for it.
+    The standard decorator then sees two classes that are not frozen, and compiles nothing for it.
     """
 
     __slots__ = ("_standard",)
@@ -61,8 +61,8 @@ class _Parameters:
     def __repr__(self) -> str:
         return repr(self._standard)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._standard, name)
+    def __getattr__(self, parameter: str) -> Any:
+        return getattr(self._standard, parameter)
 
     @property
     def frozen(self) -> bool:
@@ -84,42 +84,41 @@ def _declared(kind: type, *, frozen: bool, slots: bool, eq: bool, kw_only: bool)
         kind.__doc__ = kind.__name__  # or the signature is written there, which compiles __init__
     _declaring.add(get_ident())
     try:
-        made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(kind)
+        declared: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(kind)
     finally:
         _declaring.discard(get_ident())
-    known = dataclasses.fields(made)
+    known = dataclasses.fields(declared)
     if not documented:
-        made.__doc__ = f"{made.__name__}({', '.join(each.name for each in known if each.init)})"
-    parameters = made.__dataclass_params__
+        declared.__doc__ = f"{declared.__name__}({', '.join(each.name for each in known if each.init)})"
+    parameters = declared.__dataclass_params__
     parameters.init = parameters.repr = True
     parameters.eq = eq
     parameters.frozen = frozen
-    made.__dataclass_params__ = _Parameters(parameters)
+    declared.__dataclass_params__ = _Parameters(parameters)
 
-    def add(method: Any, name: str = "") -> None:
-        name = name or method.__name__
-        if name not in defined:
-            if callable(method):
-                method.__qualname__ = f"{made.__qualname__}.{name}"
-            setattr(made, name, method)
+    def add(method: Any) -> None:
+        if method.__name__ not in defined:
+            method.__qualname__ = f"{declared.__qualname__}.{method.__name__}"
+            setattr(declared, method.__name__, method)
 
-    add(Deferred(made, "__init__", _initialiser), "__init__")
+    if "__init__" not in defined:
+        declared.__init__ = Deferred(declared, "__init__", _initialiser)
     add(_representation(tuple(each.name for each in known if each.repr)))
     if eq:
         hashed = defined.get("__hash__") is not None
         add(_equality([each for each in known if each.compare]))
         if frozen and not hashed:
-            made.__hash__ = _hashing([each for each in known if (each.compare if each.hash is None else each.hash)])
-            made.__hash__.__qualname__ = f"{made.__qualname__}.__hash__"
+            declared.__hash__ = _hashing([each for each in known if (each.compare if each.hash is None else each.hash)])
+            declared.__hash__.__qualname__ = f"{declared.__qualname__}.__hash__"
         elif not frozen and not hashed:
-            made.__hash__ = None
+            declared.__hash__ = None
     if frozen:
-        for method in _refusals(made, frozenset(each.name for each in known)):
+        for method in _refusals(declared, frozenset(each.name for each in known)):
             add(method)
         if slots:
             for method in _pickling():
                 add(method)
-    return made  # type: ignore[no-any-return]
+    return declared  # type: ignore[no-any-return]
 
 
 def _initialiser(kind: Any) -> Any:
@@ -147,7 +146,7 @@ def _initialiser(kind: Any) -> Any:
         repr=False,
         eq=False,
         frozen=kind.__dataclass_params__.frozen,
-        slots="__slots__" in vars(kind),  # a default that is no argument is then set in it
+        slots="__slots__" in vars(kind),  # __init__ then sets the default of a field that is not an argument
     )
     return same.__init__
 
@@ -155,7 +154,7 @@ def _initialiser(kind: Any) -> Any:
 def _representation(names: tuple[str, ...]) -> Callable[[Any], str]:
     @recursive_repr()
     def __repr__(self: Any) -> str:  # noqa: N807
-        values = ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+        values = ", ".join(f"{each}={getattr(self, each)!r}" for each in names)
         return f"{self.__class__.__qualname__}({values})"
 
     return __repr__
@@ -173,7 +172,7 @@ def _equality(known: list[dataclasses.Field[Any]]) -> Callable[[Any, object], bo
     def __eq__(self: Any, other: object) -> bool:  # noqa: N807
         if other.__class__ is not self.__class__:
             return NotImplemented
-        if alone:  # an object is equal to itself in a tuple, whatever its == says
+        if alone:  # in a tuple an object is equal to itself, even where its == denies it
             return (values(self),) == (values(other),)
         return values(self) == values(other)  # type: ignore[no-any-return]
 
@@ -190,15 +189,15 @@ def _hashing(known: list[dataclasses.Field[Any]]) -> Callable[[Any], int]:
 def _refusals(kind: Any, names: frozenset[str]) -> tuple[Callable[..., None], ...]:
     """``__setattr__`` and ``__delattr__`` of a frozen class."""
 
-    def __setattr__(self: object, name: str, value: object) -> None:  # noqa: N807
-        if type(self) is kind or name in names:
-            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
-        super(kind, self).__setattr__(name, value)
+    def __setattr__(self: object, attribute: str, value: object) -> None:  # noqa: N807
+        if type(self) is kind or attribute in names:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {attribute!r}")
+        super(kind, self).__setattr__(attribute, value)
 
-    def __delattr__(self: object, name: str) -> None:  # noqa: N807
-        if type(self) is kind or name in names:
-            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
-        super(kind, self).__delattr__(name)
+    def __delattr__(self: object, attribute: str) -> None:  # noqa: N807
+        if type(self) is kind or attribute in names:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {attribute!r}")
+        super(kind, self).__delattr__(attribute)
 
     return __setattr__, __delattr__
 

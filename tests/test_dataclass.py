@@ -1,4 +1,4 @@
-"""pyengine's dataclass is the standard one but for when its methods are made: the same classes, declared by both."""
+"""Classes that are declared by the standard dataclass and by ours, which differ only in when a method is made."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def test_an_object_behaves_alike(name: str, values: tuple[Any, ...], named: dict
             one == one,
             again == one,
             tried(lambda one=one: hash(one)),
-            tried(lambda one=one: setattr(one, "a", 9)),
+            tried(lambda one=one: setattr(one, "a", 9)) if name != "Empty" else None,
             tried(lambda one=one: setattr(one, "unknown", 9)) if name in ("Plain", "Derived") else None,
-            tried(lambda one=one: delattr(one, "a")),
+            tried(lambda one=one: delattr(one, "a")) if name != "Empty" else None,
             tried(lambda one=one: one.a),
             tried(lambda one=one: dataclasses.asdict(one)),
         ])  # fmt: skip

@@ -94,7 +94,7 @@ class ListenerCall:
         running.cancel()
 
     def _finish(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        import asyncio  # it takes time to import; who has coroutines has it
+        import asyncio  # it takes time to import
 
         with self._lock:
             if self._closed:
