@@ -18,6 +18,13 @@ cdef str decode_utf8(bytes source):
     return "\ufffd".join(parts)
 
 
+cdef str decode_utf8_of(const char* source, Py_ssize_t length):
+    try:
+        return source[:length].decode("utf-8")
+    except UnicodeDecodeError:
+        return decode_utf8(source[:length])
+
+
 cdef bytes encode_utf8(str source):
     """source.getBytes(UTF_8): a surrogate pair is one character, a lone surrogate becomes a question mark."""
     try:

@@ -1,10 +1,19 @@
 """STOMP frames as ActiveMQ's StompWireFormat reads and writes them; see stomp.pxd."""
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.dict cimport PyDict_Next
+from cpython.ref cimport PyObject
 from libc.stdint cimport INT32_MAX, INT64_MAX, int64_t
-from libc.string cimport memchr
+from libc.string cimport memchr, memcmp, memcpy
+
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    const unsigned char* PyUnicode_1BYTE_DATA(object text)
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* length)
 
 from pyengine._engine.java.strings import BLANKS
-from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
+from pyengine._engine.java.utf8 cimport decode_utf8, decode_utf8_of, encode_utf8
 from pyengine.errors import ProtocolError
 
 # StompWireFormat's limits, in bytes except for the number of headers.
@@ -12,6 +21,51 @@ cdef enum:
     MAX_COMMAND_LENGTH = 1024
     MAX_HEADER_LENGTH = 10 * 1024
     MAX_HEADERS = 1000
+
+# Actions and headers that most frames have: their texts are not made anew.
+cdef tuple KNOWN = (
+    "ACK", "ABORT", "BEGIN", "COMMIT", "CONNECT", "DISCONNECT", "MESSAGE", "NACK", "RECEIPT", "SEND", "SUBSCRIBE",
+    "ack", "content-length", "content-type", "correlation-id", "destination", "expires", "id", "message-id",
+    "persistent", "priority", "receipt", "receipt-id", "reply-to", "selector", "subscription", "timestamp",
+    "transaction", "type",
+)
+cdef enum:
+    SLOTS = 256
+
+cdef struct Known:
+    const char* bytes
+    Py_ssize_t length
+    PyObject* text
+
+cdef Known[SLOTS] known
+
+
+cdef inline Known* slot_of(const char* name, Py_ssize_t length) noexcept:
+    return &known[(<unsigned char>name[0] * 5 + <unsigned char>name[length - 1] * 3 + length) % SLOTS]
+
+
+cdef int note_known() except -1:
+    # Of two names with one slot the first has it.
+    cdef Known* slot
+    cdef const char* data
+    cdef Py_ssize_t length = 0
+    for text in KNOWN:
+        data = PyUnicode_AsUTF8AndSize(text, &length)
+        slot = slot_of(data, length)
+        if slot.text is NULL:
+            slot.bytes, slot.length, slot.text = data, length, <PyObject*>text
+    return 0
+
+note_known()
+
+
+cdef inline str known_name(const char* name, Py_ssize_t length):
+    cdef Known* slot
+    if not length:
+        return None
+    slot = slot_of(name, length)
+    return <str>slot.text if slot.length == length and memcmp(slot.bytes, name, length) == 0 else None
+
 
 MAX_DATA_LENGTH = 100 * 1024 * 1024
 VERSIONS = ("1.0", "1.1", "1.2")
@@ -68,9 +122,7 @@ cdef class StompReader(FrameReader):
         int64_t max_frame_size=INT64_MAX,
         bint nio=False,
     ):
-        if version not in VERSIONS:
-            raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
-        self.version = version
+        self.use(version)
         self.max_data_length = max_data_length
         self.max_frame_size = max_frame_size
         self.nio = nio
@@ -81,70 +133,88 @@ cdef class StompReader(FrameReader):
         if version not in VERSIONS:
             raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
         self.version = version
+        self.minor = VERSIONS.index(version)
 
-    cdef bytes line(self, Py_ssize_t most, str refusal):
-        """The next line without its end, None if that has not arrived. most: a line may be one byte longer."""
+    cdef bint line(self, Py_ssize_t most, str refusal, const char** found, Py_ssize_t* length) except -1:
+        """Take off the next line; False if it has not arrived. found: without its end, until more is fed."""
         cdef const char *start = self.buffer
         cdef Py_ssize_t size = len(self.buffer)
         cdef const char *end = <const char*>memchr(start + self.at, c"\n", size - self.at)
-        cdef Py_ssize_t stop = end - start if end is not NULL else size
-        cdef bytes found
+        cdef Py_ssize_t stop = (end - start if end is not NULL else size) - self.begin
+        found[0] = start + self.begin
         if stop > most + 1:
-            del self.buffer[:most + 2]
+            self.begin += most + 2
             raise ProtocolError(refusal)
         if end is NULL:
             self.at = size
-            return None
-        found = bytes(self.buffer[:stop])
-        del self.buffer[:stop + 1]
-        self.at = 0
-        if self.version != "1.1" and found.endswith(b"\r"):
-            found = found[: len(found) - 1]
-        return found
+            return False
+        self.begin += stop + 1
+        self.at = self.begin
+        if self.minor != 1 and stop and found[0][stop - 1] == c"\r":
+            stop -= 1
+        length[0] = stop
+        return True
 
     cdef object next_frame(self):
-        cdef bytes line, body
+        """The next frame. What was taken off goes from the buffer when nothing more is to be had from it."""
+        cdef StompFrame frame
+        try:
+            frame = self.found_frame()
+        except BaseException:
+            self.drop()
+            raise
+        if frame is None:
+            self.drop()
+        return frame
+
+    cdef int drop(self) except -1:
+        if self.begin:
+            del self.buffer[:self.begin]
+            self.at = max(0, self.at - self.begin)
+            self.begin = 0
+        return 0
+
+    cdef StompFrame found_frame(self):
         cdef const char *start
         cdef const char *end
-        cdef Py_ssize_t size, stop
+        cdef const char *line = NULL
+        cdef Py_ssize_t size, stop, length = 0
         if self.nio and not self.in_body and not self.nio_headers():
             return None
-        if self.action is None and self.at == 0:    # heart-beats, at once: many may come
-            start, size, stop = self.buffer, len(self.buffer), 0
-            while stop < size and start[stop] == c"\n":
-                stop += 1
-            if stop:
-                del self.buffer[:stop]
+        if self.action is None and self.at == self.begin:    # heart-beats, at once: many may come
+            start, size = self.buffer, len(self.buffer)
+            while self.begin < size and start[self.begin] == c"\n":
+                self.begin += 1
+            self.at = self.begin
         while self.action is None:
-            line = self.line(MAX_COMMAND_LENGTH, "The maximum command length was exceeded")
-            if line is None:
+            if not self.line(MAX_COMMAND_LENGTH, "The maximum command length was exceeded", &line, &length):
                 return None
-            self.action = decode_utf8(line).strip(BLANKS) or None
+            self.action = known_name(line, length)
+            if self.action is None:
+                self.action = decode_utf8_of(line, length).strip(BLANKS) or None
             if self.action is not None:
                 self.size = len(self.action)
                 self.headers = {}
         while not self.in_body:
-            line = self.line(MAX_HEADER_LENGTH, "The maximum header length was exceeded")
-            if line is None:
+            if not self.line(MAX_HEADER_LENGTH, "The maximum header length was exceeded", &line, &length):
                 return None
-            if len(line) > 1:           # a line of one character ends the headers too, as the empty one does
-                self.read_header(line)
+            if length > 1:              # a line of one character ends the headers too, as the empty one does
+                self.read_header(line, length)
                 continue
             self.in_body = True
             if self.action in ("SEND", "MESSAGE") and "content-length" in self.headers:
                 self.length = self.content_length(self.headers["content-length"])
-        size = len(self.buffer)
+        start, size = self.buffer, len(self.buffer)
         if self.length >= 0:
-            if size <= self.length:
+            if size - self.begin <= self.length:
                 return None
             stop = self.length
-            if self.buffer[stop] and not self.nio:
-                del self.buffer[:stop + 1]
+            if start[self.begin + stop] and not self.nio:
+                self.begin += stop + 1
                 raise ProtocolError("content-length bytes were read and there was no trailing null byte")
         else:
-            start = self.buffer
             end = <const char*>memchr(start + self.at, 0, size - self.at)
-            stop = end - start if end is not NULL else size
+            stop = (end - start if end is not NULL else size) - self.begin
             if stop > self.max_data_length + 1:
                 raise ProtocolError("The maximum data length was exceeded")
             if stop and self.size + stop - 1 > self.max_frame_size:
@@ -152,49 +222,65 @@ cdef class StompReader(FrameReader):
             if end is NULL:
                 self.at = size
                 return None
-        body = bytes(self.buffer[:stop])
-        del self.buffer[:stop + 1]
         cdef StompFrame frame = StompFrame.__new__(StompFrame)
-        frame.action, frame.headers, frame.body = self.action, self.headers, body
-        self.action, self.headers, self.in_body, self.length, self.at = None, None, False, -1, 0
+        frame.action, frame.headers, frame.body = self.action, self.headers, start[self.begin:self.begin + stop]
+        self.action, self.headers, self.in_body, self.length = None, None, False, -1
+        self.begin += stop + 1
+        self.at = self.begin
         self.after_nul = True
         return frame
 
     cdef bint nio_headers(self) except -1:
         """Whether a whole header section has arrived; what stands before it is taken off."""
-        cdef Py_ssize_t skipped = 0, end, other
-        if self.at == 0:
-            while skipped < len(self.buffer) and (
-                self.buffer[skipped] == c"\n" or (self.after_nul and self.buffer[skipped] == 0)
+        cdef Py_ssize_t end, other
+        if self.at == self.begin:
+            while self.begin < len(self.buffer) and (
+                self.buffer[self.begin] == c"\n" or (self.after_nul and self.buffer[self.begin] == 0)
             ):
-                self.after_nul = self.buffer[skipped] == 0
-                skipped += 1
-            del self.buffer[:skipped]
-        end = self.buffer.find(b"\n\n", max(0, self.at - 3))
-        other = self.buffer.find(b"\r\n\r\n", max(0, self.at - 3))
+                self.after_nul = self.buffer[self.begin] == 0
+                self.begin += 1
+            self.at = self.begin
+        end = self.buffer.find(b"\n\n", max(self.begin, self.at - 3))
+        other = self.buffer.find(b"\r\n\r\n", max(self.begin, self.at - 3))
         if other >= 0 and (end < 0 or other + 4 < end + 2):
             end = other + 2
         if end < 0:
             self.at = len(self.buffer)
-            if self.at > self.max_frame_size:
+            if self.at - self.begin > self.max_frame_size:
                 raise ProtocolError("The maximum frame size was exceeded while processing headers.")
             return False
-        self.at = 0
-        if not bytes(self.buffer[:end]).strip(b"\r\n"):
+        self.at = self.begin
+        if not bytes(self.buffer[self.begin:end]).strip(b"\r\n"):
             raise EOFError("a header section without an action")
         return True
 
-    cdef int read_header(self, bytes line) except -1:
+    @property
+    def waiting(self):
+        """How many bytes were fed that belong to no frame that came out."""
+        return len(self.buffer) - self.begin
+
+    cdef int read_header(self, const char* line, Py_ssize_t length) except -1:
         """name:value, unescaped as the version says; a line without a colon is a header with an empty value."""
-        cdef bytes name, value
+        cdef const char *colon
+        cdef const char *value
+        cdef Py_ssize_t name_length = length, value_length = 0
+        cdef str name, text
         if len(self.headers) > MAX_HEADERS:
             raise ProtocolError("The maximum number of headers was exceeded")
-        self.size += len(line)
-        name, _, value = line.partition(b":")
-        if b"\\" in value:
-            value = unescaped(value, self.version == "1.2")
-        cdef str text = decode_utf8(value)
-        self.headers.setdefault(decode_utf8(name), text.strip(BLANKS) if self.version == "1.0" else text)
+        self.size += length
+        colon = <const char*>memchr(line, c":", length)
+        if colon is not NULL:
+            name_length = colon - line
+            value_length = length - name_length - 1
+        name = known_name(line, name_length)
+        if name is None:
+            name = decode_utf8_of(line, name_length)
+        value = line + name_length + 1
+        if value_length and memchr(value, c"\\", value_length) is not NULL:
+            text = decode_utf8(unescaped(value[:value_length], self.minor == 2))
+        else:
+            text = decode_utf8_of(value, value_length) if value_length else ""
+        self.headers.setdefault(name, text.strip(BLANKS) if self.minor == 0 else text)
         return 0
 
     cdef int64_t content_length(self, str text) except? -1:
@@ -238,6 +324,83 @@ def text_body(str text not None):
     return encode_utf8(text)
 
 
+cdef bytes escaped(bytes value, int minor):
+    if minor > 0:
+        value = value.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b":", b"\\c")
+        if minor > 1:
+            value = value.replace(b"\r", b"\\r")
+    return value
+
+
+cdef inline bint plain(object text):
+    # ASCII, so that its bytes are those of UTF-8.
+    return PyUnicode_IS_COMPACT_ASCII(text)
+
+
+cdef inline char* put(char* at, object text) noexcept:
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
+    memcpy(at, PyUnicode_1BYTE_DATA(text), length)
+    return at + length
+
+
+cdef inline char* put_escaped(char* at, object text, int minor) noexcept:
+    cdef const unsigned char* source = PyUnicode_1BYTE_DATA(text)
+    cdef Py_ssize_t place
+    cdef unsigned char character
+    for place in range(PyUnicode_GET_LENGTH(text)):
+        character = source[place]
+        if character > c":" and character != c"\\" or minor == 0:
+            at[0] = character
+        elif character == c"\\" or character == c":" or character == c"\n" or (character == c"\r" and minor > 1):
+            at[0] = c"\\"
+            at += 1
+            at[0] = c"c" if character == c":" else c"n" if character == c"\n" else c"r" if character == c"\r" else c"\\"
+        else:
+            at[0] = character
+        at += 1
+    return at
+
+
+cdef inline Py_ssize_t escapes(object text, int minor) noexcept:
+    # How many bytes put_escaped adds.
+    cdef const unsigned char* source = PyUnicode_1BYTE_DATA(text)
+    cdef Py_ssize_t place, found = 0
+    for place in range(PyUnicode_GET_LENGTH(text)):
+        found += (source[place] == c":" or source[place] == c"\\" or source[place] == c"\n"
+                  or source[place] == c"\r" and minor > 1)
+    return found if minor else 0
+
+
+cdef bytes write_plain(str action, dict headers, bytes body, int minor):
+    """A frame's bytes in one pass if all its texts are ASCII, None otherwise."""
+    cdef Py_ssize_t place = 0, length, size = len(body)
+    cdef PyObject* name
+    cdef PyObject* text
+    cdef char* at
+    if not plain(action):
+        return None
+    length = PyUnicode_GET_LENGTH(action) + 4 + size
+    while PyDict_Next(headers, &place, &name, &text):
+        if type(<object>name) is not str or type(<object>text) is not str or not (plain(<object>name)
+                                                                                   and plain(<object>text)):
+            return None
+        length += PyUnicode_GET_LENGTH(<object>name) + PyUnicode_GET_LENGTH(<object>text) + 2
+        length += escapes(<object>text, minor)
+    cdef bytes found = PyBytes_FromStringAndSize(NULL, length)
+    at = put(PyBytes_AS_STRING(found), action)
+    place = 0
+    while PyDict_Next(headers, &place, &name, &text):
+        at[0] = c"\n"
+        at = put(at + 1, <object>name)
+        at[0] = c":"
+        at = put_escaped(at + 1, <object>text, minor)
+    at[0] = at[1] = c"\n"
+    memcpy(at + 2, PyBytes_AS_STRING(body), size)
+    at += size + 2
+    at[0], at[1] = 0, c"\n"
+    return found
+
+
 def write_frame(StompFrame frame not None, str version not None):
     """A frame's bytes (StompWireFormat.marshal): values are escaped from 1.1 on, names never are.
 
@@ -245,15 +408,13 @@ def write_frame(StompFrame frame not None, str version not None):
     """
     if version not in VERSIONS:
         raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
+    cdef int minor = VERSIONS.index(version)
+    cdef bytes written = write_plain(frame.action, frame.headers, frame.body, minor)
+    if written is not None:
+        return written
     cdef list lines = [encode_utf8(frame.action)]
-    cdef bytes value
     for name, text in frame.headers.items():
         if type(name) is not str or type(text) is not str:
             raise TypeError(f"header {name!r}: {text!r} is not a text")
-        value = encode_utf8(text)
-        if version != "1.0":
-            value = value.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b":", b"\\c")
-            if version == "1.2":
-                value = value.replace(b"\r", b"\\r")
-        lines.append(encode_utf8(name) + b":" + value)
+        lines.append(encode_utf8(name) + b":" + escaped(encode_utf8(text), minor))
     return b"\n".join(lines) + b"\n\n" + frame.body + b"\0\n"

@@ -53,7 +53,7 @@ WINGS: dict[str, set[str]] = {
     "rocketmq.client": {"lowlevel", "java", "rocketmq.commands"},
     "rocketmq.commands": {"lowlevel", "java", "wire"},
     "rocketmq.broker": {"lowlevel", "java", "rocketmq.commands"},
-    "wire": {"lowlevel", "java"},
+    "wire": {"lowlevel", "java", "message"},
     "simulation": {"lowlevel", "activemq.queue", "rocketmq.client", "rocketmq.broker", "rocketmq.commands"},
 }
 

@@ -26,6 +26,8 @@ cdef class Outbox:
 
     cpdef bint begin(self, bint wait=*) except -1
     cpdef leave(self, bint wait=*)
+    cpdef gather(self)
+    cpdef settle(self)
     cdef int deliver(self, int64_t* unit) except -1
     cdef int take_over(self) except -1
     cdef int64_t answer(self, object answer) except -1

@@ -144,14 +144,14 @@ cdef class Outbox:
             self.depth -= 1
         return 0 if self.units is None else self.units.seal()
 
-    def gather(self):
+    cpdef gather(self):
         """Until ``settle`` this thread's changes end unwritten: no client may have its answer before.
 
         For a thread that has the commands of many clients: they are written together. One thread at a time may gather.
         """
         self.gatherer = PyThread_get_thread_ident()
 
-    def settle(self):
+    cpdef settle(self):
         """Return when the changes since ``gather`` are written. Raises what ``units.wait`` raises."""
         cdef int64_t gathered = self.gathered, unasked = self.unasked
         self.gatherer = 0

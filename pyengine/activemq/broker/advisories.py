@@ -90,6 +90,11 @@ class Advisories:
         """A consumer left."""
         self._listeners.discard(subscription)
 
+    @property
+    def listened(self) -> bool:
+        """Whether a consumer may be there that hears of what happens."""
+        return bool(self._listeners)
+
     def forget(self) -> None:
         """The broker closes."""
         self._listeners.clear()

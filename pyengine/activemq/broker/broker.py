@@ -25,7 +25,7 @@ from pyengine.activemq.broker.authorization import Authorization
 from pyengine.activemq.broker.broker_registry import BrokerRegistry
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
-from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, teller
+from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, NoConsumer, teller
 from pyengine.activemq.broker.inactive import InactiveDestinations
 from pyengine.activemq.broker.interceptors import Interceptors
 from pyengine.activemq.broker.producers import Producers
@@ -546,6 +546,7 @@ class Broker(Declared, RegionBroker, Administration):
             self._subscriptions[info.consumer_id] = subscription
             connection.subscriptions[info.consumer_id] = subscription
             self._advisories.join(subscription)
+            self._note_listeners()
             self.report(ConsumerStarted(info.destination, info))
             if not info.subscription_name:
                 met = [
@@ -616,6 +617,7 @@ class Broker(Declared, RegionBroker, Administration):
             subscription.forget()
             self.slow_consumers.forget(subscription)
             self._advisories.leave(subscription)
+            self._note_listeners()
             self._advisories.consumer_removed(subscription)
             self.report(ConsumerClosed(subscription.info.destination, subscription.info))
         for queue in queues:
@@ -807,7 +809,13 @@ class Broker(Declared, RegionBroker, Administration):
 
         callbacks = self._callbacks.setdefault(event, [])
         callbacks.append(told := teller(callback))
+        self._note_listeners()
         return lambda: callbacks.remove(told)
+
+    def _note_listeners(self) -> None:
+        """The core alone takes messages without a consumer while nobody wants to know of them."""
+        asked = any(self._callbacks.get(kind) for kind in (NoConsumer, Event))
+        self.region.told = asked or self._advisories.listened
 
     def report(self, event: Event) -> None:
         """Tell those who asked for such events, and send the advisory message that a policy asks for."""

@@ -6,12 +6,12 @@ import selectors
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
+from pyengine.activemq._runtime.connector_round import ClientSocket, ConnectorRound
 from pyengine.activemq._runtime.outbox import Outbox
 from pyengine.activemq.transport.commands import Transport
 from pyengine.activemq.transport.connectors import ConnectorURI
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     from pyengine.activemq.transport.connector_tls import ConnectorTLS
 
 LOG = logger("pyengine.activemq")
-READ = 64 * 1024  # bytes read from a connection before others have their turn
-AHEAD = 128 * 1024  # bytes written ahead of what the socket took; beyond them its client is not read from either
-TURN = 500  # messages that one connection is given before others have their turn
+DRAINED = 16 * 64 * 1024  # bytes of a client that is closed that are read and forgotten
 BLOCKED_CHECK = 1.0  # seconds between looks at clients that take nothing
 WOULD_BLOCK = (BlockingIOError, InterruptedError)
 
@@ -74,25 +72,18 @@ class TransportConnector:
         return self.url
 
 
-class ConnectionThread(Protocol):
+class ConnectionThread(ConnectorRound):
     """The thread of the connections (connector_thread.ConnectorThread), as they use it."""
 
     broker: ListeningBroker
 
-    def call(self, action: Callable[[], None]) -> None:
-        """Do it on the connectors' thread."""
-
     def plan(self, when: float, connection: ClientConnection) -> None:
         """Look at a connection when the time has come, seconds of time.monotonic()."""
-
-    def block(self, connection: ClientConnection, blocked: bool) -> None:
-        """A client's socket takes no more, or again."""
-
-    def register(self, connection: ClientConnection, events: int, before: int) -> None:
-        """Wait for what a connection's socket is ready for."""
+        raise NotImplementedError
 
     def forget(self, connection: ClientConnection) -> None:
         """A connection has ended."""
+        raise NotImplementedError
 
 
 class ClientSession(Protocol):
@@ -113,29 +104,19 @@ class ClientSession(Protocol):
         """The connection has ended: what it holds goes back to the broker."""
 
 
-class ClientConnection(ABC):
-    """A client: its socket, its session, and what waits for it."""
+class ClientConnection(ClientSocket, ABC):
+    """A client: its socket, its session, and what waits for it (see connector_round)."""
 
     session: ClientSession
+    _thread: ConnectionThread
 
     def __init__(
         self, thread: ConnectionThread, connector: TransportConnector, client: socket.socket, address: str
     ) -> None:
-        self.socket = client
-        self.open = True
         self.planned: float | None = None
-        self._thread = thread
-        self._connector = connector
-        self._address = address
-        self._out = bytearray()
-        self._dispatches: deque[MessageDispatch] = deque()
-        self._asked = False
-        self._events = 0
         self._tls = None if connector.tls is None else cast("ssl.SSLSocket", client)
         self._handshaking = self._tls is not None
-        now = time.monotonic()
-        self._created = self._last_read = self._last_write = self._last_taken = now
-        self._received = False
+        self._created = self._last_read
         self._read_check = 0.0  # when silence is looked at next, 0: never
         self._read_interval = 0.0  # seconds within which something must have come
         self._beat = 0.0  # seconds after the last byte written, 0: none
@@ -152,8 +133,8 @@ class ClientConnection(ABC):
         """The connection is there: it gets its session."""
 
     @abstractmethod
-    def receive(self, data: bytes) -> None:
-        """Bytes have come. Raises PyengineError once the broker has stopped."""
+    def receive(self, data: bytes | memoryview) -> None:
+        """Bytes have come, which are gone when it returns. Raises PyengineError once the broker has stopped."""
 
     @abstractmethod
     def keep_alive(self) -> bytes:
@@ -167,39 +148,11 @@ class ClientConnection(ABC):
         self._beat = write
         self._plan()
 
-    # The socket
-
-    def _wait_for(self, events: int) -> None:
-        if events != self._events:
-            self._thread.register(self, events, self._events)
-            self._events = events
-
-    # From any thread
-
-    def _dispatch(self, dispatch: MessageDispatch) -> None:
-        self._dispatches.append(dispatch)
-        self._ask()
-
-    def _ask(self) -> None:
-        """Have ``flush`` called soon."""
-        if not self._asked:
-            self._asked = True
-            self._thread.call(self._flush_dispatches)
+    # On the connectors' thread
 
     def _fail(self, reason: str) -> None:
         LOG.warning("%s: closed: %s", self._address, reason)
         self._thread.call(self.close)
-
-    # On the connectors' thread
-
-    def ready(self) -> None:
-        """The socket has something to read, or takes more. Answers are sent once what they confirm is kept."""
-        if self.open and self._handshaking and not self._shake_hands():
-            return
-        if self.open and self._events & selectors.EVENT_READ:
-            self._read()
-        if self.open:
-            self._ask()
 
     def _shake_hands(self) -> bool:
         """Go on with the TLS handshake; whether it is complete."""
@@ -215,71 +168,9 @@ class ClientConnection(ABC):
             self._wait_for(wanted or selectors.EVENT_READ)
         return not self._handshaking
 
-    def _flush_dispatches(self) -> None:
-        self._asked = False
-        if self.open:
-            self.flush()
-
-    def _read(self) -> None:
-        try:
-            data = self.socket.recv(READ)
-            if self._tls is not None and data:  # bytes that TLS has decrypted do not make the socket ready
-                while self._tls.pending():
-                    data += self.socket.recv(READ)
-        except self._connector.would_block:
-            return
-        except OSError:
-            self.close()
-            return
-        if not data:
-            self.close()
-            return
-        self._last_read = time.monotonic()
-        self._received = True
-        try:
-            self.receive(data)
-        except PyengineError as error:  # the broker has stopped
-            LOG.warning("%s: closed: %s", self._address, error)
-            self.close()
-        except Exception:
-            LOG.exception("%s: closed: what came could not be handled", self._address)
-            self.close()
-
-    def flush(self) -> None:
-        """Give the socket what it takes, and then look at what is left."""
-        if self._handshaking:
-            return
-        out, dispatches = self._out, self._dispatches
-        try:
-            turn = TURN
-            while True:
-                while dispatches and len(out) < AHEAD and not self.session.closing and turn:
-                    turn -= 1
-                    self.session.deliver(dispatches.popleft())
-                if not out:
-                    break
-                taken = self.socket.send(out)
-                del out[:taken]
-                self._last_write = self._last_taken = time.monotonic()
-        except self._connector.would_block:
-            pass
-        except OSError:
-            self.close()
-            return
-        except PyengineError as error:
-            LOG.warning("%s: closed: %s", self._address, error)
-            self.close()
-            return
-        if not self.open:
-            return
-        if not out and self.session.closing:
-            self.close()
-            return
-        if not out and dispatches:
-            self._ask()
-        self._thread.block(self, bool(out))
-        reading = not self.session.closing and len(out) < AHEAD
-        self._wait_for((selectors.EVENT_READ if reading else 0) | (selectors.EVENT_WRITE if out else 0))
+    def _stopped(self, error: PyengineError) -> None:
+        LOG.warning("%s: closed: %s", self._address, error)
+        self.close()
 
     def refute(self, error: PyengineError) -> None:
         """What its answers confirm could not be kept: it ends without them, as where ActiveMQ's store fails."""
@@ -296,9 +187,9 @@ class ClientConnection(ABC):
         self._connector.connections -= 1
         with suppress(OSError):  # what a client has sent and nobody read would destroy what it has not read yet
             self.socket.shutdown(socket.SHUT_WR)
-            for _ in range(16):
-                if not self.socket.recv(READ):
-                    break
+            left = DRAINED
+            while left > 0 and (size := self.socket.recv_into(self._thread.buffer)):
+                left -= size
         self.socket.close()
         self._dispatches.clear()
         self._out.clear()

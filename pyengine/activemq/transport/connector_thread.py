@@ -14,18 +14,18 @@ import selectors
 import socket
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from itertools import count
 
 from pyengine.activemq.transport.client_connection import (
     BLOCKED_CHECK,
     ClientConnection,
+    ConnectionThread,
     ListeningBroker,
     TransportConnector,
 )
 from pyengine.activemq.transport.connectors import OPENWIRE_SCHEMES, ConnectorURI
+from pyengine.activemq.transport.readiness import Ready, readiness
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.processes import belong
@@ -48,20 +48,17 @@ def connection_class(scheme: str) -> type[ClientConnection]:
     return StompConnection
 
 
-class ConnectorThread:
+class ConnectorThread(ConnectionThread):
     """The thread of a broker's connectors. Raises ConfigurationError where an address cannot be bound."""
 
     def __init__(self, broker: ListeningBroker, uris: tuple[ConnectorURI, ...]) -> None:
         self.broker = broker
-        self._turn: AbstractContextManager[object] = nullcontext()
+        self._turn: AbstractContextManager[object] | None = None
         if isinstance(broker.clock, ManualClock):
             self._turn = broker.clock.share()
-        self._selector = selectors.DefaultSelector()
+        self._readiness = readiness()
         self._lock = threading.Lock()
-        self._asked: deque[Callable[[], None]] = deque()
-        self._woken = False
         self._closed = False
-        self._gathers = True
         self._connections: set[ClientConnection] = set()
         self._checks: list[tuple[float, int, ClientConnection]] = []
         self._blocked: set[ClientConnection] = set()
@@ -72,7 +69,7 @@ class ConnectorThread:
         self._bell, self._pulled = socket.socketpair()
         self._bell.setblocking(False)
         self._pulled.setblocking(False)
-        self._selector.register(self._pulled, selectors.EVENT_READ, self._answer)
+        self._readiness.register(self._pulled, selectors.EVENT_READ, self._answer)
         self.connectors: tuple[TransportConnector, ...] = ()
         try:
             for uri in uris:
@@ -121,74 +118,60 @@ class ConnectorThread:
 
     # For other threads
 
-    def call(self, action: Callable[[], None]) -> None:
-        """Do it on the connectors' thread."""
-        self._asked.append(action)
-        if not self._woken and threading.get_ident() != self._thread.ident:
-            self._wake()
-
     def _wake(self) -> None:
-        self._woken = True
+        self.woken = True
         with suppress(OSError):  # it is full, and so is heard, or closed
             self._bell.send(b"\0")
 
     # The thread
 
     def _run(self) -> None:
+        self.thread_id = threading.get_ident()
         try:
             while not self._closed:
-                events = self._selector.select(self._patience())
-                with self._turn:
-                    self._work([key.data for key, _ in events])
+                ready = self._readiness.poll(self._patience())
+                if self._turn is None:
+                    self._work(ready)
+                else:
+                    with self._turn:
+                        self._work(ready)
         except Exception:
             LOG.exception("the connectors of broker %r have failed", self.broker.name)
         finally:
-            with self._turn:
+            with self._turn or nullcontext():
                 for connection in list(self._connections):
                     connection.close()
                 self._release()
 
     def _release(self) -> None:
-        for key in list(self._selector.get_map().values()):
-            if key.fileobj not in (self._bell, self._pulled):
-                key.fileobj.close()  # type: ignore[union-attr]
-        for connector in self._paused:
+        for connector in self.connectors:
             connector.listener.close()
-        self._selector.close()
+        self._readiness.close()
         self._bell.close()
         self._pulled.close()
 
-    def _work(self, ready: list[Callable[[], None]]) -> None:
-        self._together(ready)
-        self._run_checks()
-        self.broker.clock.settle()
-        self._together([self._asked.popleft() for _ in range(len(self._asked))])
-        self.broker.clock.settle()
+    def _work(self, ready: list[Ready]) -> None:
+        outbox, clock = self.broker.outbox, self.broker.clock
+        self.act(ready, outbox)
+        if self._checks or self._blocked or self._paused:
+            self._run_checks()
+        clock.settle()
+        if self.asked:
+            self.answer(outbox)
+            clock.settle()
 
-    def _together(self, actions: Iterable[Callable[[], None]]) -> None:
-        """Do them, and keep what they changed at once. A store that has failed is asked each time again."""
-        outbox = self.broker.outbox
-        if self._gathers:
-            outbox.gather()
-        try:
-            for action in actions:
-                action()
-        finally:
-            try:
-                outbox.settle()
-            except PyengineError as error:
-                self._gathers = False
-                for connection in list(self._connections):
-                    connection.refute(error)
+    def _refute(self, error: PyengineError) -> None:
+        for connection in list(self._connections):
+            connection.refute(error)
 
     def _answer(self) -> None:
-        self._woken = False
+        self.woken = False
         with suppress(BlockingIOError):
             while len(self._pulled.recv(4096)) == 4096:
                 pass
 
     def _patience(self) -> float | None:
-        if self._asked:
+        if self.asked:
             return 0
         due = self._checks[0][0] if self._checks else None
         if self._blocked:
@@ -227,7 +210,7 @@ class ConnectorThread:
             self._blocked.add(connection)
 
     def _wait_for_clients(self, connector: TransportConnector) -> None:
-        self._selector.register(connector.listener, selectors.EVENT_READ, lambda: self._accept(connector))
+        self._readiness.register(connector.listener, selectors.EVENT_READ, lambda: self._accept(connector))
 
     def _accept(self, connector: TransportConnector) -> None:
         for _ in range(100):
@@ -238,7 +221,7 @@ class ConnectorThread:
             except OSError as error:  # also where it has gone meanwhile
                 LOG.warning("%s: a connection could not be accepted: %s", connector, error)
                 if error.errno in OUT_OF_DESCRIPTORS:  # it would be told so again at once, and hold up the others
-                    self._selector.unregister(connector.listener)
+                    self._readiness.unregister(connector.listener)
                     self._paused.append(connector)
                     self._pause_ends = time.monotonic() + PAUSE
                 return
@@ -262,11 +245,11 @@ class ConnectorThread:
     def register(self, connection: ClientConnection, events: int, before: int) -> None:
         """Wait for what a connection's socket is ready for."""
         if not before:
-            self._selector.register(connection.socket, events, connection.ready)
+            self._readiness.register(connection.socket, events, connection)
         elif events:
-            self._selector.modify(connection.socket, events, connection.ready)
+            self._readiness.modify(connection.socket, events, connection)
         else:
-            self._selector.unregister(connection.socket)
+            self._readiness.unregister(connection.socket)
 
     def forget(self, connection: ClientConnection) -> None:
         """A connection has ended."""

@@ -55,7 +55,7 @@ class OpenWireConnection(ClientConnection):
         )
         self._write(self._format.command())
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, data: bytes | memoryview) -> None:
         """Commands, whole or in part."""
         session, reader = self.session, self._reader
         try:

@@ -38,7 +38,7 @@ class StompConnection(ClientConnection):
             authenticate=broker.authenticate,
         )
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, data: bytes | memoryview) -> None:
         """Frames, whole or in part."""
         session, reader = self.session, self._reader
         try:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
-from pyengine._engine.java.hashing import set_order
+from pyengine._engine.java.numbers import parsed_long
 from pyengine._engine.java.strings import BLANKS
 from pyengine._engine.message.body import Body, MapBody, ObjectBody
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame, text_body
+from pyengine._engine.wire.stomp_messages import message_headers, sent_message
 from pyengine.activemq.options import CONSUMER_OPTIONS
 from pyengine.activemq.transport.stomp_transformations import (
     TransformationError,
@@ -45,10 +46,6 @@ _SHOWN = {
     "temp-queue": "/remote-temp-queue/",
     "temp-topic": "/remote-temp-topic/",
 }
-# What a frame says of a message in words of its own, or what a client may not say; the rest become properties.
-_TAKEN = ("destination", "correlation-id", "expires", "timestamp", "priority", "type", "reply-to", "persistent",
-          "receipt", "message-id", "redelivered", "subscription", "JMSXUserID")  # fmt: skip
-_NOT_TAKEN = frozenset(_TAKEN)
 
 
 class RefusedFrameError(PyengineError):
@@ -89,8 +86,7 @@ class TemporaryNames:
         """How this connection's client reads a destination, given as ``queue://A``."""
         if self._names and destination in self._names:
             return self._names[destination]
-        kind, _, name = destination.partition("://")
-        return _SHOWN[kind] + name
+        return _shown(destination)
 
     def parse(self, text: str, *, fallback: bool) -> Destination:
         """The destination that a header names; several names, separated by commas, are one composite.
@@ -101,6 +97,17 @@ class TemporaryNames:
         if "/temp-" not in text:
             return _parsed(text, fallback)
         return self._parse(text, fallback)
+
+    def target(self, text: str) -> tuple[Destination, str]:
+        """Where the header of a SEND frame leads: ``parse``, and its text as messages have it."""
+        return _target(text) if "/temp-" not in text else _with_text(self._parse(text, True))
+
+    def reply_to(self, text: str) -> Destination | None:
+        """Where an answer goes; None for what a message keeps as a property."""
+        try:
+            return self.parse(text, fallback=False)
+        except RefusedFrameError:
+            return None
 
     def _parse(self, text: str, fallback: bool) -> Destination:
         trimmed = text.strip(BLANKS)
@@ -138,6 +145,22 @@ def _parsed(text: str, fallback: bool) -> Destination:
 
 
 @lru_cache(maxsize=4096)
+def _shown(destination: str) -> str:
+    kind, _, name = destination.partition("://")
+    return _SHOWN[kind] + name
+
+
+@lru_cache(maxsize=4096)
+def _target(text: str) -> tuple[Destination, str]:
+    """``TemporaryNames.target`` of what names no temporary destination."""
+    return _with_text(_parsed(text, True))
+
+
+def _with_text(destination: Destination) -> tuple[Destination, str]:
+    return destination, Message(destination=destination).destination or ""
+
+
+@lru_cache(maxsize=4096)
 def _destination(text: str) -> Destination:
     try:
         return destination_of(text, "queue")
@@ -147,9 +170,10 @@ def _destination(text: str) -> Destination:
 
 def long_of(text: str) -> int:
     """Long.parseLong. Raises BrokenFrameError."""
-    if not re.fullmatch(r"[+-]?[0-9]{1,400}", text) or not _fits(int(text), 64):
-        raise BrokenFrameError(f'For input string: "{text}"')
-    return int(text)
+    try:
+        return parsed_long("", text)
+    except ValueError as error:
+        raise BrokenFrameError(f'For input string: "{text}"') from error
 
 
 def message_of(frame: StompFrame, names: TemporaryNames, now: int) -> tuple[Message, Destination]:
@@ -157,19 +181,20 @@ def message_of(frame: StompFrame, names: TemporaryNames, now: int) -> tuple[Mess
 
     Raises RefusedFrameError and BrokenFrameError.
     """
-    headers = dict(frame.headers)
+    headers = frame.headers
     transformation = headers.get(TRANSFORMATION)
     body: str | bytes | Body | None = None
+    counted = False
     if transformation in JMS_TRANSFORMATIONS and transformation != "jms-byte" and "content-length" not in headers:
         if transformation in READ_FROM:
             try:
                 body = body_of(frame.text, transformation)
             except UnexplainedError:
-                headers.pop(TRANSFORMATION_ERROR, None)
+                headers = {name: text for name, text in headers.items() if name != TRANSFORMATION_ERROR}
             except TransformationError as error:
-                headers[TRANSFORMATION_ERROR] = str(error)
+                headers = {**headers, TRANSFORMATION_ERROR: str(error)}
         else:
-            headers[TRANSFORMATION_ERROR] = f"Unknown transformation: {transformation}"
+            headers = {**headers, TRANSFORMATION_ERROR: f"Unknown transformation: {transformation}"}
     intended = headers.get("amq-msg-type")
     if body is not None:
         pass
@@ -181,60 +206,17 @@ def message_of(frame: StompFrame, names: TemporaryNames, now: int) -> tuple[Mess
         else:
             raise RefusedFrameError(f"Unsupported message type '{intended}'")
     elif "content-length" in headers:
-        del headers["content-length"]
+        counted = True
         body = frame.body
     else:
         body = frame.text
-    destination = names.parse(headers["destination"], fallback=True)
-    message = Message(body=body, destination=destination)
-    message.persistent = headers.get("persistent") == "true"
-    message.correlation_id = headers.get("correlation-id")
+    destination, name = names.target(headers["destination"])
     try:
-        if "expires" in headers:
-            message.expiration = long_of(headers["expires"])
-        message.timestamp = long_of(headers["timestamp"]) if "timestamp" in headers else now
-        if "priority" in headers:
-            message.priority = max(0, min(9, _int_of(headers["priority"])))
-        if "type" in headers:
-            message.type = headers["type"]
-        reply_to = headers.get("reply-to")
-        if reply_to is not None:
-            try:
-                message.reply_to = names.parse(reply_to, fallback=False)
-            except RefusedFrameError:
-                message.set_string_property("reply-to", reply_to)
-        for name, text in headers.items():
-            if name not in _NOT_TAKEN:
-                if name in _SPECIAL or name[:3] in ("JMS", "AMQ") or not name:
-                    message.set_object_property(name, text)
-                else:
-                    message.set_string_property(name, text)
-    except (BrokenFrameError, RefusedFrameError):
+        return sent_message(headers, body, name, now, names.reply_to, counted), destination
+    except BrokenFrameError:
         raise
-    except PyengineError as error:
+    except (PyengineError, ValueError) as error:
         raise BrokenFrameError(str(error)) from error
-    return message, destination
-
-
-_SPECIAL = frozenset({"JMSXGroupID", "JMSXGroupSeq", "JMSXDeliveryCount"})
-
-
-def _int_of(text: str) -> int:
-    number = long_of(text)
-    if not _fits(number, 32):
-        raise BrokenFrameError(f'For input string: "{text}"')
-    return number
-
-
-@lru_cache(maxsize=1024)
-def hash_order(names: tuple[str, ...], capacity: int) -> tuple[str, ...]:
-    """The order in which a HashMap of that capacity writes these headers."""
-    return tuple(set_order(names, capacity))
-
-
-def ordered(headers: dict[str, str], capacity: int = 16) -> dict[str, str]:
-    """Headers in the order in which ActiveMQ writes them."""
-    return {name: headers[name] for name in hash_order(tuple(headers), capacity)}
 
 
 def frame_of(
@@ -245,27 +227,7 @@ def frame_of(
     ignore_transformation: its ``transformation`` is the producer's, not the subscriber's.
     """
     destination = message.destination or ""
-    headers = {"destination": names.shown(destination), "message-id": message.message_id or ""}
-    if message.correlation_id is not None:
-        headers["correlation-id"] = message.correlation_id
-    headers["expires"] = str(message.expiration)
-    if redeliveries > 0:
-        headers["redelivered"] = "true"
-    headers["priority"] = str(message.priority)
-    if message.reply_to is not None:
-        headers["reply-to"] = names.shown(message.reply_to)
-    headers["timestamp"] = str(message.timestamp)
-    if message.type is not None:
-        headers["type"] = message.type
-    if message.user_id is not None:
-        headers["JMSXUserID"] = message.user_id
-    if message.original_destination is not None:
-        headers["original-destination"] = names.shown(message.original_destination)
-    if message.persistent:
-        headers["persistent"] = "true"
-    properties = message.properties()
-    for name in hash_order(tuple(properties), 16):
-        headers[name] = _shown_property(message, name, properties[name])
+    headers = message_headers(message, names.shown, redeliveries)
     body = message.body
     if body is None:
         if (
@@ -300,28 +262,6 @@ def _advisory(headers: dict[str, str], command: object) -> tuple[dict[str, str],
     return headers, text_body(shown_advisory(command, kind))
 
 
-def _shown_property(message: Message, name: str, value: object) -> str:
-    """``"" + value``."""
-    if type(value) is str:
-        return value
-    if value is None:
-        return "null"
-    if isinstance(value, (dict, list, tuple)):
-        return _nested(value)
-    return message.get_string_property(name) or "null"
-
-
-def _nested(value: object) -> str:
-    """A map or list of a property, as Java's AbstractMap and AbstractCollection show themselves."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}={_nested(each)}" for key, each in value.items()) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join(map(_nested, value)) + "]"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return "null" if value is None else str(value)
-
-
 def consumer_settings(headers: Mapping[str, str]) -> dict[str, Any]:
     """What the ``activemq.*`` headers of a SUBSCRIBE say of its consumer; a name that ConsumerInfo does not have, and
     a value that its setter does not take, is passed over (IntrospectionSupport.setProperties)."""
@@ -332,10 +272,9 @@ def consumer_settings(headers: Mapping[str, str]) -> dict[str, Any]:
             found[header[9:]] = text
         elif kind is bool:
             found[header[9:]] = text.lower() == "true"
-        elif isinstance(kind, int) and re.fullmatch(r"[+-]?[0-9]{1,400}", text) and _fits(int(text), kind):
-            found[header[9:]] = int(text)
+        elif isinstance(kind, int):
+            with suppress(BrokenFrameError):
+                number = long_of(text)
+                if -(1 << kind - 1) <= number < 1 << kind - 1:
+                    found[header[9:]] = number
     return found
-
-
-def _fits(value: int, bits: int) -> bool:
-    return -(1 << bits - 1) <= value < 1 << bits - 1

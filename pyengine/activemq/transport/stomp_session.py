@@ -15,6 +15,7 @@ from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.java.strings import BLANKS
 from pyengine._engine.wire.stomp import StompFrame
+from pyengine._engine.wire.stomp_messages import ordered
 from pyengine.activemq.options import MAX_PREFETCH_SIZE, PrefetchPolicy
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, Transport
 from pyengine.activemq.transport.java_exceptions import CONVERT, SECURITY, MissingDestinationError, java_error
@@ -28,7 +29,6 @@ from pyengine.activemq.transport.stomp_frames import (
     frame_of,
     long_of,
     message_of,
-    ordered,
 )
 from pyengine.destinations import Destination
 from pyengine.errors import AuthenticationError, ProtocolError, PyengineError
