@@ -15,7 +15,11 @@ cdef class ConnectorRound:
     cdef readonly object buffer               # what was read last, of any client
     cdef object piece                         # memoryview of it
 
+    cdef public double due                    # when ``_run_checks`` is called next, seconds of time.monotonic(); 0: never
+
     cpdef call(self, action)
+    cdef int act(self, list ready, Outbox outbox) except -1
+    cdef int answer(self, Outbox outbox) except -1
     cdef int begin(self, Outbox outbox) except -1
     cdef int end(self, Outbox outbox) except -1
 

@@ -44,8 +44,33 @@ cdef class ConnectorRound:
     def _refute(self, error):
         raise NotImplementedError
 
-    def act(self, list ready not None, Outbox outbox not None):
-        """Act upon what sockets that are ready have sent, and keep what that changed at once."""
+    def _run_checks(self):
+        raise NotImplementedError
+
+    def look_at(self, double when):
+        """Have ``_run_checks`` called when that time has come, or earlier."""
+        if self.due == 0 or when < self.due:
+            self.due = when
+
+    def patience(self):
+        """How many seconds nothing is to be done that no socket asks for; None: for ever."""
+        if self.asked:
+            return 0
+        return None if self.due == 0 else max(0.0, self.due - <double>monotonic())
+
+    def round(self, list ready not None, broker):
+        """Act upon what sockets that are ready have sent, keep what that changed, and then answer."""
+        cdef Outbox outbox = broker.outbox
+        cdef object clock = broker.clock
+        self.act(ready, outbox)
+        if self.due != 0 and <double>monotonic() >= self.due:
+            self._run_checks()
+        clock.settle()
+        if self.asked:
+            self.answer(outbox)
+            clock.settle()
+
+    cdef int act(self, list ready, Outbox outbox) except -1:
         self.begin(outbox)
         try:
             for each in ready:
@@ -55,9 +80,10 @@ cdef class ConnectorRound:
                     each()
         finally:
             self.end(outbox)
+        return 0
 
-    def answer(self, Outbox outbox not None):
-        """Do what was asked for until now, in the same way."""
+    cdef int answer(self, Outbox outbox) except -1:
+        # What was asked for until now, kept in the same way.
         cdef Py_ssize_t number = len(self.asked)
         self.begin(outbox)
         try:
@@ -72,6 +98,7 @@ cdef class ConnectorRound:
                     each()
         finally:
             self.end(outbox)
+        return 0
 
     cdef int begin(self, Outbox outbox) except -1:
         if self.gathers and outbox.units is not None:

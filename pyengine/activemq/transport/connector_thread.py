@@ -25,7 +25,7 @@ from pyengine.activemq.transport.client_connection import (
     TransportConnector,
 )
 from pyengine.activemq.transport.connectors import OPENWIRE_SCHEMES, ConnectorURI
-from pyengine.activemq.transport.readiness import Ready, readiness
+from pyengine.activemq.transport.readiness import readiness
 from pyengine.clock import ManualClock
 from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.processes import belong
@@ -129,12 +129,12 @@ class ConnectorThread(ConnectionThread):
         self.thread_id = threading.get_ident()
         try:
             while not self._closed:
-                ready = self._readiness.poll(self._patience())
+                ready = self._readiness.poll(self.patience())
                 if self._turn is None:
-                    self._work(ready)
+                    self.round(ready, self.broker)
                 else:
                     with self._turn:
-                        self._work(ready)
+                        self.round(ready, self.broker)
         except Exception:
             LOG.exception("the connectors of broker %r have failed", self.broker.name)
         finally:
@@ -150,16 +150,6 @@ class ConnectorThread(ConnectionThread):
         self._bell.close()
         self._pulled.close()
 
-    def _work(self, ready: list[Ready]) -> None:
-        outbox, clock = self.broker.outbox, self.broker.clock
-        self.act(ready, outbox)
-        if self._checks or self._blocked or self._paused:
-            self._run_checks()
-        clock.settle()
-        if self.asked:
-            self.answer(outbox)
-            clock.settle()
-
     def _refute(self, error: PyengineError) -> None:
         for connection in list(self._connections):
             connection.refute(error)
@@ -169,16 +159,6 @@ class ConnectorThread(ConnectionThread):
         with suppress(BlockingIOError):
             while len(self._pulled.recv(4096)) == 4096:
                 pass
-
-    def _patience(self) -> float | None:
-        if self.asked:
-            return 0
-        due = self._checks[0][0] if self._checks else None
-        if self._blocked:
-            due = self._blocked_check if due is None else min(due, self._blocked_check)
-        if self._paused:
-            due = self._pause_ends if due is None else min(due, self._pause_ends)
-        return None if due is None else max(0.0, due - time.monotonic())
 
     def _run_checks(self) -> None:
         now = time.monotonic()
@@ -194,11 +174,19 @@ class ConnectorThread(ConnectionThread):
             for connector in self._paused:
                 self._wait_for_clients(connector)
             self._paused.clear()
+        self.due = 0.0
+        if self._checks:
+            self.look_at(self._checks[0][0])
+        if self._blocked:
+            self.look_at(self._blocked_check)
+        if self._paused:
+            self.look_at(self._pause_ends)
 
     def plan(self, when: float, connection: ClientConnection) -> None:
         """Look at a connection when the time has come, seconds of time.monotonic()."""
         connection.planned = when
         heapq.heappush(self._checks, (when, next(self._numbers), connection))
+        self.look_at(when)
 
     def block(self, connection: ClientConnection, blocked: bool) -> None:
         """A client's socket takes no more, or again."""
@@ -207,6 +195,7 @@ class ConnectorThread(ConnectionThread):
         elif connection not in self._blocked:
             if not self._blocked:
                 self._blocked_check = time.monotonic() + BLOCKED_CHECK
+                self.look_at(self._blocked_check)
             self._blocked.add(connection)
 
     def _wait_for_clients(self, connector: TransportConnector) -> None:
@@ -224,6 +213,7 @@ class ConnectorThread(ConnectionThread):
                     self._readiness.unregister(connector.listener)
                     self._paused.append(connector)
                     self._pause_ends = time.monotonic() + PAUSE
+                    self.look_at(self._pause_ends)
                 return
             if connector.connections >= connector.uri.maximum_connections:
                 LOG.warning("%s: %s is refused: %d connections are open", connector, address, connector.connections)

@@ -12,7 +12,6 @@ from pyengine._engine.java.strings import BLANKS
 from pyengine._engine.message.body import Body, MapBody, ObjectBody
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame, text_body
-from pyengine._engine.wire.stomp_messages import message_headers, sent_message
 from pyengine.activemq.options import CONSUMER_OPTIONS
 from pyengine.activemq.transport.stomp_transformations import (
     TransformationError,
@@ -31,8 +30,6 @@ JMS_TRANSFORMATIONS = frozenset(
                                          for form in ("xml", "json")))
 )  # fmt: skip
 READ_FROM = frozenset({"jms-map-xml", "jms-map-json", "jms-object-xml", "jms-object-json"})
-# Capacity of the HashMap whose order the headers of a MESSAGE are written in (LegacyFrameTranslator.convertMessage).
-CAPACITY = 32
 MUST_BEGIN = "ActiveMQ STOMP destinations must begin with one of: /queue/ /topic/ /temp-queue/ /temp-topic/"
 _PREFIXES = (
     ("/queue/", "queue://"),
@@ -176,15 +173,12 @@ def long_of(text: str) -> int:
         raise BrokenFrameError(f'For input string: "{text}"') from error
 
 
-def message_of(frame: StompFrame, names: TemporaryNames, now: int) -> tuple[Message, Destination]:
-    """The message that a SEND frame is, and where it goes. now: ms, its timestamp if it says none.
-
-    Raises RefusedFrameError and BrokenFrameError.
-    """
+def converted(frame: StompFrame) -> tuple[dict[str, str], str | bytes | Body | None, bool]:
+    """The headers and the body of a SEND frame with ``transformation`` or ``amq-msg-type``, and whether the body's
+    length was taken from the headers. Raises RefusedFrameError."""
     headers = frame.headers
     transformation = headers.get(TRANSFORMATION)
-    body: str | bytes | Body | None = None
-    counted = False
+    body: Body | None = None
     if transformation in JMS_TRANSFORMATIONS and transformation != "jms-byte" and "content-length" not in headers:
         if transformation in READ_FROM:
             try:
@@ -195,39 +189,22 @@ def message_of(frame: StompFrame, names: TemporaryNames, now: int) -> tuple[Mess
                 headers = {**headers, TRANSFORMATION_ERROR: str(error)}
         else:
             headers = {**headers, TRANSFORMATION_ERROR: f"Unknown transformation: {transformation}"}
-    intended = headers.get("amq-msg-type")
     if body is not None:
-        pass
-    elif intended is not None:
-        if intended.lower() == "text":
-            body = frame.text
-        elif intended.lower() == "bytes":
-            body = frame.body
-        else:
-            raise RefusedFrameError(f"Unsupported message type '{intended}'")
-    elif "content-length" in headers:
-        counted = True
-        body = frame.body
-    else:
-        body = frame.text
-    destination, name = names.target(headers["destination"])
-    try:
-        return sent_message(headers, body, name, now, names.reply_to, counted), destination
-    except BrokenFrameError:
-        raise
-    except (PyengineError, ValueError) as error:
-        raise BrokenFrameError(str(error)) from error
+        return headers, body, False
+    intended = headers.get("amq-msg-type")
+    if intended is None:
+        counted = "content-length" in headers
+        return headers, frame.body if counted else frame.text, counted
+    if intended.lower() not in ("text", "bytes"):
+        raise RefusedFrameError(f"Unsupported message type '{intended}'")
+    return headers, frame.text if intended.lower() == "text" else frame.body, False
 
 
-def frame_of(
-    message: Message, names: TemporaryNames, *, redeliveries: int, ignore_transformation: bool = False
-) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of a MESSAGE frame. redeliveries: how often it was dispatched before.
-
-    ignore_transformation: its ``transformation`` is the producer's, not the subscriber's.
+def shown(message: Message, headers: dict[str, str], ignore_transformation: bool) -> tuple[dict[str, str], bytes]:
+    """The headers and the body of a MESSAGE frame for a message whose body is neither bytes nor a text. headers: those
+    that say nothing of the body. ignore_transformation: its ``transformation`` is the producer's, not the subscriber's.
     """
     destination = message.destination or ""
-    headers = message_headers(message, names.shown, redeliveries)
     body = message.body
     if body is None:
         if (
@@ -238,19 +215,14 @@ def frame_of(
         ):
             return _advisory(headers, message.data_structure)
         return headers, b""
-    if isinstance(body, Body):
-        wanted = headers.get(TRANSFORMATION)
-        if ignore_transformation or wanted not in JMS_TRANSFORMATIONS or not isinstance(body, (MapBody, ObjectBody)):
-            return headers, b""
-        try:
-            text, headers[TRANSFORMATION] = shown_body(body, wanted)
-        except UntrustedObjectError as error:
-            raise BrokenFrameError(str(error)) from error
-        return headers, text_body(text)
-    if isinstance(body, bytes):
-        headers["content-length"] = str(len(body))
-        return headers, body
-    return headers, text_body(body)
+    wanted = headers.get(TRANSFORMATION)
+    if ignore_transformation or wanted not in JMS_TRANSFORMATIONS or not isinstance(body, (MapBody, ObjectBody)):
+        return headers, b""
+    try:
+        text, headers[TRANSFORMATION] = shown_body(body, wanted)
+    except UntrustedObjectError as error:
+        raise BrokenFrameError(str(error)) from error
+    return headers, text_body(text)
 
 
 def _advisory(headers: dict[str, str], command: object) -> tuple[dict[str, str], bytes]:

@@ -10,25 +10,28 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
+from typing import NoReturn
 
 from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.java.strings import BLANKS
+from pyengine._engine.message.body import Body
+from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame
 from pyengine._engine.wire.stomp_messages import ordered
+from pyengine.activemq._runtime.stomp_traffic import StompTraffic
 from pyengine.activemq.options import MAX_PREFETCH_SIZE, PrefetchPolicy
 from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, ConsumerInfo, Transport
 from pyengine.activemq.transport.java_exceptions import CONVERT, SECURITY, MissingDestinationError, java_error
 from pyengine.activemq.transport.stomp_frames import (
-    CAPACITY,
     TRANSFORMATION,
     BrokenFrameError,
     RefusedFrameError,
     TemporaryNames,
     consumer_settings,
-    frame_of,
+    converted,
     long_of,
-    message_of,
+    shown,
 )
 from pyengine.destinations import Destination
 from pyengine.errors import AuthenticationError, ProtocolError, PyengineError
@@ -71,7 +74,7 @@ class Pending:
         self.subscription = subscription
 
 
-class StompSession:
+class StompSession(StompTraffic):
     """One connection. connection_id: unique in the broker. write: a frame for the client, with the version it is
     written in. dispatch: what the broker calls with a message for this connection (see ConnectionSink); it leads to
     ``deliver``. failed: the broker ends the connection, with the reason. default_heart_beat: of a client that asks for
@@ -92,32 +95,19 @@ class StompSession:
         default_heart_beat: str = "0,0",
         authenticate: Callable[[str | None, str | None], tuple[str, ...]] = lambda user, password: (),
     ) -> None:
-        self.connection_id = connection_id
+        super().__init__(broker, connection_id, write, TemporaryNames(self._create_temporary))
         self.client_id = ""
-        self.version = "1.0"
-        self.wire_version = "1.0"
-        self.connected = False
-        self.closing = False
         self.read_interval = self.write_interval = 0
-        self._broker = broker
-        self._clock = broker.clock
-        self._write = write
         self._sink = ConnectionSink(dispatch, failed=failed, queued=True)
         self._default_heart_beat = default_heart_beat
         self._authenticate = authenticate
         self._added = False
         self._consumer_numbers = count(1)
-        self._message_numbers = count(1)
         self._transaction_numbers = count(1)
         self._temporary_numbers = count(1)
-        self._ack_numbers = count(1)
-        self._by_consumer: dict[str, Subscription] = {}
         self._by_name: dict[str, Subscription] = {}
-        self._pending: dict[str, Pending] = {}
         self._transactions: dict[str, str] = {}
-        self._names = TemporaryNames(self._create_temporary)
         self._session_id = f"{connection_id}:-1"
-        self._producer_id = f"{self._session_id}:1"
         self._commands: list[tuple[str, Callable[[StompFrame], None]]] = [
             ("SEND", self._send),
             ("ACK", self._ack),
@@ -223,24 +213,20 @@ class StompSession:
         if not self.connected:
             raise RefusedFrameError("Not connected.")
 
-    def _send(self, frame: StompFrame) -> None:
-        self._check_connected()
-        headers = frame.headers
-        if "destination" not in headers:
-            raise RefusedFrameError("SEND received without a Destination specified!")
-        name = headers.pop("transaction", None)
-        now = self._clock.now()
-        message, destination = message_of(frame, self._names, now)
-        message.message_id = f"{self._producer_id}:{next(self._message_numbers)}"
-        transaction = None if name is None else self._open_transaction(name)
-        try:  # ``_answered``, written out for what most frames are
-            if destination.is_temporary and not self._broker.has_destination(destination):
-                raise MissingDestinationError(str(destination))
-            self._broker.send(self.connection_id, destination, message, transaction, now)
-        except PyengineError as error:
-            self._report(error, frame)
-        else:
-            self._receipt(frame)
+    def _without_destination(self) -> NoReturn:
+        raise RefusedFrameError("SEND received without a Destination specified!")
+
+    def _converted(self, frame: StompFrame) -> tuple[dict[str, str], str | bytes | Body | None, bool]:
+        return converted(frame)
+
+    def _broken(self, error: Exception) -> NoReturn:
+        if isinstance(error, BrokenFrameError):
+            raise error
+        raise BrokenFrameError(str(error)) from error
+
+    def _check_temporary(self, destination: Destination) -> None:
+        if not self._broker.has_destination(destination):
+            raise MissingDestinationError(str(destination))
 
     def _create_temporary(self, kind: str) -> Destination:
         made = Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
@@ -519,40 +505,16 @@ class StompSession:
 
     # Messages out
 
-    def deliver(self, dispatch: MessageDispatch) -> None:
-        """Write a dispatched message, and acknowledge it if its subscription does that by itself."""
-        subscription = self._by_consumer.get(dispatch.consumer_id)
-        if subscription is None:
-            return
-        message = dispatch.message
-        if message is None:
-            if subscription.info.browser:
-                self._end_of_browsing(subscription)
-            return
-        message_id = message.message_id or ""
-        given = message.property_exists(TRANSFORMATION)
-        if subscription.transformation is not None and not isinstance(message.body, bytes):
-            message = message.copy()
-            message.set_string_property(TRANSFORMATION, subscription.transformation)
-            given = False
-        headers, body = frame_of(
-            message, self._names, redeliveries=dispatch.redelivery_counter, ignore_transformation=given
-        )
-        ack = None
-        if subscription.mode == "auto":
-            ack = MessageAck(subscription.info.consumer_id, dispatch.destination, AckKind.STANDARD, message_id)
-        else:
-            ack_id = f"{self.connection_id}-{next(self._ack_numbers)}"
-            entry = Pending(ack_id, message_id, dispatch.destination, subscription)
-            subscription.dispatched[message_id] = entry
-            if self.version == "1.2":
-                self._pending[ack_id] = entry
-                headers["ack"] = ack_id
-        if subscription.name is not None:
-            headers["subscription"] = subscription.name
-        self._write(StompFrame("MESSAGE", ordered(headers, CAPACITY), body), self.wire_version)
-        if ack is not None:
-            self._broker.acknowledge(ack, self.asynchronous_failure)
+    def _shown(
+        self, message: Message, headers: dict[str, str], ignore_transformation: bool
+    ) -> tuple[dict[str, str], bytes]:
+        return shown(message, headers, ignore_transformation)
+
+    def _await(self, ack_id: str, message_id: str, dispatch: MessageDispatch, subscription: Subscription) -> None:
+        entry = Pending(ack_id, message_id, dispatch.destination, subscription)
+        subscription.dispatched[message_id] = entry
+        if self.version == "1.2":
+            self._pending[ack_id] = entry
 
     def _end_of_browsing(self, subscription: Subscription) -> None:
         headers = {
@@ -574,11 +536,6 @@ class StompSession:
             self._report(error, frame)
         else:
             self._receipt(frame)
-
-    def _receipt(self, frame: StompFrame) -> None:
-        receipt = frame.headers.get("receipt")
-        if receipt is not None:
-            self._write(StompFrame("RECEIPT", {"receipt-id": receipt}), self.wire_version)
 
     def asynchronous_failure(self, error: Exception) -> None:
         """An error that belongs to no frame of the client's."""
