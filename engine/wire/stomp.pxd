@@ -1,6 +1,6 @@
 """stomp: bytes to STOMP frames and back (1.0, 1.1, 1.2), as ActiveMQ's StompWireFormat reads and writes them.
 
-Invariants of a reader, beyond those of frame_reader: what is before ``begin`` in ``buffer`` was taken off, and goes from
+Invariants of a reader, beyond those of frame_reader: the bytes of ``buffer`` before ``begin`` were taken off, and leave
 it before more is fed; everything before ``at`` was looked at and is not looked at again; ``headers`` is None until the
 action line was read, and ``length`` is -1 unless the header section is complete and told one.
 """

@@ -22,7 +22,7 @@ cdef enum:
     MAX_HEADER_LENGTH = 10 * 1024
     MAX_HEADERS = 1000
 
-# Actions and headers that most frames have: their texts are not made anew.
+# Actions and headers that most frames have: their strings are not made again.
 cdef tuple KNOWN = (
     "ACK", "ABORT", "BEGIN", "COMMIT", "CONNECT", "DISCONNECT", "MESSAGE", "NACK", "RECEIPT", "SEND", "SUBSCRIBE",
     "ack", "content-length", "content-type", "correlation-id", "destination", "expires", "id", "message-id",
@@ -156,7 +156,7 @@ cdef class StompReader(FrameReader):
         return True
 
     cdef object next_frame(self):
-        """The next frame. What was taken off goes from the buffer when nothing more is to be had from it."""
+        """The next frame; once no whole one is left, the bytes that were taken off leave the buffer."""
         cdef StompFrame frame
         try:
             frame = self.found_frame()
@@ -381,8 +381,9 @@ cdef bytes write_plain(str action, dict headers, bytes body, int minor):
         return None
     length = PyUnicode_GET_LENGTH(action) + 4 + size
     while PyDict_Next(headers, &place, &name, &text):
-        if type(<object>name) is not str or type(<object>text) is not str or not (plain(<object>name)
-                                                                                   and plain(<object>text)):
+        if type(<object>name) is not str or type(<object>text) is not str:
+            return None
+        if not (plain(<object>name) and plain(<object>text)):
             return None
         length += PyUnicode_GET_LENGTH(<object>name) + PyUnicode_GET_LENGTH(<object>text) + 2
         length += escapes(<object>text, minor)

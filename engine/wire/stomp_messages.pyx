@@ -11,7 +11,7 @@ from pyengine._engine.message.message cimport Message
 
 from pyengine._engine.java.hashing import set_order
 
-# What a frame says of a message in words of its own, or what a client may not say; the rest become properties.
+# Headers that set a header of the message, and those that a client may not set; the rest become properties.
 cdef frozenset TAKEN = frozenset({
     "destination", "correlation-id", "expires", "timestamp", "priority", "type", "reply-to", "persistent", "receipt",
     "message-id", "redelivered", "subscription", "JMSXUserID",
@@ -28,7 +28,7 @@ def sent_message(dict headers not None, body, str destination not None, int64_t 
     """The message that a SEND frame is (FrameTranslator.Helper.copyStandardHeadersFromFrameToMessage).
 
     body: a str, bytes, a Body or None. destination: qualified, as a message has it. now: ms, its timestamp if the frame
-    says none. reply_to: called with the text of that header; returns its destination, None where the header becomes a
+    has none. reply_to: called with the text of that header; returns its destination, None where the header becomes a
     property. counted: ``content-length`` gave the body's length, and is not a property. Raises ValueError and
     InvalidMessageError for a value that the header cannot have.
     """
@@ -69,7 +69,7 @@ def sent_message(dict headers not None, body, str destination not None, int64_t 
 
 
 def message_headers(Message message not None, shown, int64_t redeliveries):
-    """The headers of a MESSAGE frame, but for those of its body (copyStandardHeadersFromMessageToFrame).
+    """The headers of a MESSAGE frame, except those of its body (copyStandardHeadersFromMessageToFrame).
 
     shown: called with a destination as ``queue://A``; returns how the client reads it. redeliveries: how often the
     message was dispatched before.

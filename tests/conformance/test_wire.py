@@ -61,6 +61,13 @@ def test_stomp_frames_come_back_whatever_the_pieces(frames: list[tuple[dict[str,
     assert not list(reader)
 
 
+@given(st.dictionaries(NAMES, VALUES, max_size=4), st.binary(max_size=20), st.sampled_from(["1.0", "1.1", "1.2"]))
+def test_a_header_beyond_ascii_changes_no_other_byte(headers: dict[str, str], body: bytes, version: str) -> None:
+    plain = write_frame(StompFrame("MESSAGE", {"first": "e", **headers}, body), version)
+    accented = write_frame(StompFrame("MESSAGE", {"first": "é", **headers}, body), version)
+    assert accented == plain.replace(b"first:e", "first:é".encode(), 1)
+
+
 @given(st.binary(max_size=200), st.sampled_from(["1.0", "1.1", "1.2"]))
 def test_any_bytes_are_frames_or_refused(data: bytes, version: str) -> None:
     reader = StompReader(version, max_data_length=50)

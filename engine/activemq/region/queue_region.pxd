@@ -24,7 +24,7 @@ cdef class QueueRegion:
     cdef readonly dict subscriptions          # consumer id -> PrefetchSubscription, also of those that have several
     cdef readonly dict ways                   # id of a destination -> Way
     cdef public int64_t sent                  # messages so far: the broker's number of the last one
-    cdef public bint told                     # somebody listens for messages without a consumer
+    cdef public bint reports_no_consumer      # a listener asks for messages without a consumer
 
     cdef Way find(self, object destination)
     cdef bint takes(self, Way way, Message message)

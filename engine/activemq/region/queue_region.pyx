@@ -32,9 +32,10 @@ cdef class QueueRegion:
     """The consumers and the ways of one broker.
 
     posted: a deque that gets the dispatches, as ``(route, MessageDispatch)`` in order. sent: how many messages the
-    broker took. told: somebody listens for messages that come to a queue without consumers. What a queue alone decides (``takes``, ``settles``) is decided in one step (``put``, ``settle``), which
-    returns the owner of the queue if that has news (RegionQueue.news), else None. The steps are those of the owner:
-    ``put`` is its ``put``, ``settle`` its ``acknowledge``.
+    broker took. reports_no_consumer: a listener asks for messages that come to a queue without consumers. What a queue
+    alone decides (``takes``, ``settles``) is decided in one step (``put``, ``settle``), which returns the owner of the
+    queue if that has news (RegionQueue.news), else None. The steps are those of the owner: ``put`` is its ``put``,
+    ``settle`` its ``acknowledge``.
     """
 
     def __cinit__(self, posted):
@@ -57,10 +58,9 @@ cdef class QueueRegion:
         return self.ways.get(<uintptr_t> <void*> destination)
 
     cdef bint takes(self, Way way, Message message):
-        # Nothing but the queue has a say, nobody wants to know that it has no consumers, and the message no time to
-        # live.
+        # Only the queue decides, no listener asks for messages without a consumer, and the message has no time to live.
         return (way.queue is not None and way.queue.direct and not message._expiration
-                and (not self.told or len(way.queue.subscriptions) > 0))
+                and (not self.reports_no_consumer or len(way.queue.subscriptions) > 0))
 
     cdef object put(self, RegionQueue queue, Message message, int64_t now):
         return self.over(queue, queue.offer(message, now))

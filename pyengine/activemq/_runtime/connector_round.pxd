@@ -1,7 +1,7 @@
 """connector_round: what the thread of a broker's connectors does for every frame: read, have it acted upon, answer.
 
-Invariants: everything but ``ConnectorRound.call``, ``ClientSocket._dispatch`` and ``_ask`` runs on the connectors' thread.
-``_asked`` is True from ``_ask`` until the connection is flushed: it stands in ``asked`` at most once.
+Invariants: everything but ``ConnectorRound.call``, ``ClientSocket._dispatch`` and ``_ask`` runs on the connectors'
+thread. ``_asked`` is True from ``_ask`` until the connection is flushed: it stands in ``asked`` at most once.
 """
 
 from pyengine.activemq._runtime.outbox cimport Outbox
@@ -15,7 +15,7 @@ cdef class ConnectorRound:
     cdef readonly object buffer               # what was read last, of any client
     cdef object piece                         # memoryview of it
 
-    cdef public double due                    # when ``_run_checks`` is called next, seconds of time.monotonic(); 0: never
+    cdef public double due                    # seconds of time.monotonic() of the next ``_run_checks``, 0: never
 
     cpdef call(self, action)
     cdef int act(self, list ready, Outbox outbox) except -1

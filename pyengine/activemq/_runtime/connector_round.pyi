@@ -1,4 +1,3 @@
-import socket
 import ssl
 from abc import abstractmethod
 from collections import deque
@@ -29,7 +28,7 @@ class ConnectorRound:
 
 @disjoint_base
 class ClientSocket:
-    socket: socket.socket
+    socket: Any
     session: Any
     open: bool
     _thread: Any
@@ -45,7 +44,7 @@ class ClientSocket:
     _last_read: float
     _last_write: float
     _last_taken: float
-    def __new__(cls, thread: ConnectorRound, connector: Any, socket: socket.socket, address: str) -> ClientSocket: ...
+    def __new__(cls, thread: ConnectorRound, connector: Any, socket: Any, address: str) -> ClientSocket: ...
     @abstractmethod
     def receive(self, data: bytes | memoryview) -> None: ...
     def close(self) -> None: ...

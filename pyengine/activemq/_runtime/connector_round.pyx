@@ -16,7 +16,7 @@ cdef enum:
     READING = 1             # selectors.EVENT_READ
     WRITING = 2             # selectors.EVENT_WRITE
     READ = 64 * 1024        # bytes read from a connection before others have their turn
-    AHEAD = 128 * 1024      # bytes written ahead of what the socket took; beyond them its client is not read from either
+    AHEAD = 128 * 1024      # bytes written ahead of what the socket took; beyond them its client is not read from
     TURN = 500              # messages that one connection is given before others have their turn
 
 
@@ -53,7 +53,7 @@ cdef class ConnectorRound:
             self.due = when
 
     def patience(self):
-        """How many seconds nothing is to be done that no socket asks for; None: for ever."""
+        """Seconds until something is due that no socket asks for; None: nothing is."""
         if self.asked:
             return 0
         return None if self.due == 0 else max(0.0, self.due - <double>monotonic())
@@ -83,7 +83,7 @@ cdef class ConnectorRound:
         return 0
 
     cdef int answer(self, Outbox outbox) except -1:
-        # What was asked for until now, kept in the same way.
+        # Do all that was asked for until now, and keep it in the same way.
         cdef Py_ssize_t number = len(self.asked)
         self.begin(outbox)
         try:

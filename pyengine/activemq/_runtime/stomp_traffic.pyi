@@ -3,11 +3,11 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
+from pyengine._engine.activemq.commands.destination import Destination
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.body import Body
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.stomp import StompFrame
-from pyengine.destinations import Destination
 
 @disjoint_base
 class StompTraffic:

@@ -7,7 +7,7 @@ from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.wire.stomp cimport StompFrame
 from pyengine.activemq._runtime.now cimport now_of
-from pyengine.activemq._runtime.region_broker cimport RegionBroker, region_broker_of
+from pyengine.activemq._runtime.region_broker cimport region_broker_of
 
 from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.wire.stomp import text_body
@@ -48,7 +48,7 @@ cdef class StompTraffic:
         raise NotImplementedError
 
     def _converted(self, frame):
-        """Headers and body of a frame whose body is not simply bytes or a text."""
+        """Headers and body of a frame whose body is not simply bytes or a string."""
         raise NotImplementedError
 
     def _broken(self, error):
@@ -70,7 +70,7 @@ cdef class StompTraffic:
         raise NotImplementedError
 
     def _shown(self, message, headers, ignore_transformation):
-        """Headers and body of a message whose body is neither bytes nor a text."""
+        """Headers and body of a message whose body is neither bytes nor a string."""
         raise NotImplementedError
 
     def _await(self, ack_id, message_id, dispatch, subscription):

@@ -813,9 +813,9 @@ class Broker(Declared, RegionBroker, Administration):
         return lambda: callbacks.remove(told)
 
     def _note_listeners(self) -> None:
-        """The core alone takes messages without a consumer while nobody wants to know of them."""
+        """The core alone takes messages without a consumer while no listener asks for them."""
         asked = any(self._callbacks.get(kind) for kind in (NoConsumer, Event))
-        self.region.told = asked or self._advisories.listened
+        self.region.reports_no_consumer = asked or self._advisories.listened
 
     def report(self, event: Event) -> None:
         """Tell those who asked for such events, and send the advisory message that a policy asks for."""

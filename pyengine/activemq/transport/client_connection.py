@@ -6,7 +6,6 @@ import selectors
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 

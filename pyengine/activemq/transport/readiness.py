@@ -58,7 +58,7 @@ class Epoll:
     def poll(self, timeout: float | None) -> list[Ready]:
         """See Readiness."""
         targets = self._targets
-        return [targets[number] for number, _ in self._epoll.poll(timeout, len(targets))]
+        return [targets[number] for number, _ in self._epoll.poll(timeout, len(targets) or 1)]
 
     def close(self) -> None:
         """See Readiness."""
@@ -77,8 +77,6 @@ class Selected:
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
-        self.unregister = self._selector.unregister
-        self.close = self._selector.close
 
     def register(self, waited_for: socket.socket, events: int, target: Ready) -> None:
         """See Readiness."""
@@ -87,6 +85,14 @@ class Selected:
     def modify(self, waited_for: socket.socket, events: int, target: Ready) -> None:
         """See Readiness."""
         self._selector.modify(waited_for, events, target)
+
+    def unregister(self, waited_for: socket.socket) -> None:
+        """See Readiness."""
+        self._selector.unregister(waited_for)
+
+    def close(self) -> None:
+        """See Readiness."""
+        self._selector.close()
 
     def poll(self, timeout: float | None) -> list[Ready]:
         """See Readiness."""

@@ -201,8 +201,10 @@ def converted(frame: StompFrame) -> tuple[dict[str, str], str | bytes | Body | N
 
 
 def shown(message: Message, headers: dict[str, str], ignore_transformation: bool) -> tuple[dict[str, str], bytes]:
-    """The headers and the body of a MESSAGE frame for a message whose body is neither bytes nor a text. headers: those
-    that say nothing of the body. ignore_transformation: its ``transformation`` is the producer's, not the subscriber's.
+    """The headers and the body of a MESSAGE frame for a message whose body is neither bytes nor a string.
+
+    headers: those that do not describe the body. ignore_transformation: the ``transformation`` is the producer's, not
+    the subscriber's.
     """
     destination = message.destination or ""
     body = message.body
