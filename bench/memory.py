@@ -18,6 +18,7 @@ from typing import Any
 from bench.contest import RivalMissingError, Row
 
 WINDOW, IN_FLIGHT, DESTINATIONS = 100_000, 20_000, 20_000
+GAPS = (20, 100, 1000)
 BODY = b"x" * 100
 
 
@@ -61,6 +62,39 @@ def window() -> int:
         return queue
 
     return held(build)
+
+
+def sparse(gap: int, build: Callable[[], Any]) -> Callable[[], int]:
+    """Every ``gap``-th of the offsets, as a filter by tags leaves them."""
+
+    def measured() -> int:
+        def filled() -> Any:
+            queue = build()
+            for start in range(0, WINDOW * gap, 32 * gap):
+                queue.put_messages(range(start, min(start + 32 * gap, WINDOW * gap), gap))
+            return queue
+
+        return held(filled)
+
+    return measured
+
+
+class SetAndList:
+    """What one writes by hand: the offsets in the order of their arrival, and those that are not finished."""
+
+    def __init__(self) -> None:
+        self.order: list[int] = []
+        self.unfinished: set[int] = set()
+
+    def put_messages(self, offsets: range) -> None:
+        self.order.extend(offsets)
+        self.unfinished.update(self.order[-len(offsets) :])
+
+
+def queue_with_gaps(gap: int) -> Callable[[], int]:
+    from pyengine.rocketmq import ProcessQueue
+
+    return sparse(gap, ProcessQueue)
 
 
 def sorted_dict() -> int:
@@ -169,6 +203,8 @@ def dict_of_queues() -> int:
 MEASURED = {
     "window": window, "SortedDict": sorted_dict, "BTrees": b_tree, "objects": objects, "consumer": consumer,
     "destinations": destinations, "dict of queues": dict_of_queues,
+    **{f"window, gap {gap}": lambda gap=gap: queue_with_gaps(gap)() for gap in GAPS},
+    **{f"set and list, gap {gap}": sparse(gap, SetAndList) for gap in GAPS},
 }  # fmt: skip
 
 
@@ -199,6 +235,10 @@ def rows() -> Iterator[Row]:
         except RivalMissingError as reason:
             theirs, note = None, str(reason)
         yield Row(question, "entry", rival, ours, ours, theirs, theirs, at_most=9.0, note=note, bytes=True)
+    for gap in GAPS:
+        question = f"process queue, {WINDOW:,} offsets, every {gap}th of a filtered topic: memory"
+        ours, theirs = measure(f"window, gap {gap}", WINDOW), measure(f"set and list, gap {gap}", WINDOW)
+        yield Row(question, "entry", "a set and a list", ours, ours, theirs, theirs, at_most=64.0, bytes=True)
     question = f"push consumer, {IN_FLIGHT:,} messages of 100 bytes in flight: memory, message objects included"
     whole, alone = measure("consumer", IN_FLIGHT), measure("objects", IN_FLIGHT)
     yield Row(question, "message", "the message objects alone, in a list", whole, whole, alone, alone, bytes=True)

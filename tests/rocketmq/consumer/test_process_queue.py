@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +17,7 @@ from pyengine import InvalidMessageError, rocketmq
 from pyengine._engine.rocketmq.client.offset_window import Window
 from pyengine.errors import ConfigurationError
 from tests.conformance.__main__ import replay_file
+from tests.memory.bytes_in_use import can_count
 from tests.model.process_queue_model import Record
 
 DATA = Path(__file__).parents[2] / "conformance" / "data" / "rocketmq"
@@ -76,6 +80,31 @@ def test_a_stuck_head_and_a_wide_gap_cost_no_memory_for_the_gap() -> None:
     queue.put_messages(records(0, 10**15))
     assert queue.max_span == 10**15
     assert queue.remove_messages(records(0)) == 10**15
+
+
+@pytest.mark.skipif(not can_count(), reason="counts with glibc's mallinfo2")
+def test_filtered_messages_cost_few_bytes_whatever_their_gaps() -> None:
+    """Each kind of chunk, one that falls between two kinds, and gaps beyond the array's empty chunks."""
+    code = """if True:
+        from pyengine.rocketmq import ProcessQueue
+        from tests.memory.bytes_in_use import bytes_in_use
+        for gap in (1, 2, 4, 5, 13, 16, 17, 33, 64, 100, 128, 129, 1000, 10**9):
+            queue, before = ProcessQueue(), bytes_in_use()
+            for start in range(0, 20_000, 32):
+                queue.put_messages(range(start * gap, (start + 32) * gap, gap))
+            print((bytes_in_use() - before) / 20_000)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PYTHONMALLOC": "malloc"},
+    )
+    costs = [float(line) for line in done.stdout.split()]
+    assert len(costs) == 14
+    assert max(costs) < 64, costs
+    assert costs[0] < 9
 
 
 def test_a_window_is_iterated_in_order() -> None:
