@@ -303,6 +303,10 @@ class InvalidClientIDError(JMSError, ValueError):
     """Another connection has this client id."""
 
 
+class TransactionRolledBackError(JMSError):
+    """A commit has become a rollback: the connection failed over, and its outcome or a message is in doubt."""
+
+
 class AuthenticationError(JMSError):
     """A user whom the broker does not know, or who may not do what was asked (SecurityException)."""
 

@@ -380,6 +380,12 @@ class Connection(_Forwarding[blocking_connection.Connection]):
     def exception_listener(self, listener: Callable[[Exception], object] | None) -> None:
         self.blocking.exception_listener = listener
 
+    def add_transport_listener(
+        self, *, interrupted: Callable[[], object] | None = None, resumed: Callable[[], object] | None = None
+    ) -> Callable[[], None]:
+        """See Connection.add_transport_listener; they are called on threads of the transport, not on the event loop."""
+        return self.blocking.add_transport_listener(interrupted=interrupted, resumed=resumed)
+
     async def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
         """See Connection.create_session."""
         made = await self._call(self.blocking.create_session, acknowledge_mode)

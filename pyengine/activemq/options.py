@@ -100,7 +100,10 @@ class ConnectionOptions(_JavaOptions):
     is busy with others'. nested_map_and_list_enabled: messages with a property that is a map or a list may be sent.
     connection_id_prefix: what the connection's id begins with. warn_about_unstarted_connection_timeout: a message that
     comes to a connection later than so many ms after it was made, and before it was started, is warned of in the log
-    ``pyengine.activemq``; below 0 none is.
+    ``pyengine.activemq``; below 0 none is. The rest counts with ``failover:``. check_for_duplicates: what the
+    connection was given before does not reach a consumer again; it remembers audit_depth numbers of each of
+    audit_maximum_producer_number producers. consumer_failover_redelivery_wait_period: a commit after a failover waits a
+    quarter of it, at least 500 ms, for messages that the transaction had and that come again; 0: it does not wait.
     """
 
     client_id: str = field(default="", metadata={"option": "clientID"})
@@ -128,6 +131,10 @@ class ConnectionOptions(_JavaOptions):
     prefetch_policy: PrefetchPolicy = field(default_factory=PrefetchPolicy, metadata={"nested": True})
     redelivery_policy: RedeliveryPolicy = field(default_factory=RedeliveryPolicy, metadata={"nested": True})
     warn_about_unstarted_connection_timeout: Milliseconds = field(default=Milliseconds(500), metadata={"bits": LONG})
+    check_for_duplicates: bool = True
+    audit_depth: int = 2048
+    audit_maximum_producer_number: int = 64
+    consumer_failover_redelivery_wait_period: Milliseconds = field(default=Milliseconds(0), metadata={"bits": LONG})
 
 
 # Where the values of the real factory's and connection's setters go: letters of a name -> what to do.
@@ -147,24 +154,22 @@ OF_OPTIONS: Mapping[str, str] = {
 }
 
 # Setters of the real factory that change nothing inside one process, with a value of the kind that they are given and
-# its bound. Duplicates are looked for by a client that may fail over only.
+# its bound.
 WITHOUT_EFFECT: dict[str, tuple[Any, int]] = {
     **dict.fromkeys(("userName", "password", "clientIDPrefix", "trustedPackages"), ("", INT)),
     **dict.fromkeys(
         (
             "useCompression", "objectMessageSerializationDefered", "watchTopicAdvisories", "statsEnabled",
-            "trustAllPackages", "rmIdFromConnectionId", "useVirtualThreadTaskRunner", "checkForDuplicates",
+            "trustAllPackages", "rmIdFromConnectionId", "useVirtualThreadTaskRunner",
         ),
         (False, INT),
     ),
     **dict.fromkeys(
         (
             "closeTimeout", "sendTimeout", "producerWindowSize", "connectResponseTimeout", "requestTimeout",
-            "auditDepth", "auditMaximumProducerNumber",
         ),
         (0, INT),
     ),
-    **dict.fromkeys(("consumerFailoverRedeliveryWaitPeriod",), (0, LONG)),
     "maxInflatedDataSizeRatio": (0.0, INT),
 }  # fmt: skip
 
@@ -270,7 +275,7 @@ class BrokerURL:
     """``vm://name?jms...&broker...`` or ``tcp://host:port?jms...`` (``ssl://``), taken apart.
 
     name: of the broker in this process, or the host. broker, transport: options of the broker and of the transport
-    itself. scheme: "vm", "tcp" or "ssl". port: of the host.
+    itself. scheme: "vm", "tcp", "ssl" or "failover". port: of the host. components: the addresses of failover.
     """
 
     name: str
@@ -279,6 +284,7 @@ class BrokerURL:
     transport: dict[str, str]
     scheme: str = "vm"
     port: int = 0
+    components: tuple[str, ...] = ()
 
 
 # Of these create, waitForStart and persistent (false) mean something in one process.
@@ -287,25 +293,51 @@ _BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"}
 
 
 def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> BrokerURL:
-    """Read a broker URL. Raises ConfigurationError for URLs but vm, tcp and ssl, unknown options, missing values.
+    """Read a broker URL. Raises ConfigurationError for URLs but vm, tcp, ssl and failover, unknown options, missing
+    values.
 
     As in the real client what follows the ``?`` is decoded twice, by java.net.URI and by URISupport.parseQuery.
     """
+    if text.startswith("failover:"):
+        return _failover_url(text)
     network = re.fullmatch(r"(tcp|nio|ssl|nio\+ssl)://(\[[^\]]*\]|[^\[\]:/?#]+)(?::(\d{1,5}))?/?(?:\?([^()#]*))?", text)
     found = network or re.fullmatch(r"(?:vm://([^?/]*)/?|vm:\((.*)\))(?:\?([^()]*))?", text)
     if found is None:
-        scheme = re.match(r"(failover|discovery|fanout|mock|http|https|ws|wss|amqp|mqtt|stomp):", text)
-        problem = "not a vm://, tcp:// or ssl:// URL" if scheme is None else f"{scheme[0]} is not supported"
+        scheme = re.match(r"(discovery|fanout|mock|http|https|ws|wss|amqp|mqtt|stomp):", text)
+        problem = "not a vm://, tcp://, ssl:// or failover: URL" if scheme is None else f"{scheme[0]} is not supported"
         hint = "vm://name is a broker in this process, tcp://host:61616 or ssl://host:61617 one of the network"
-        if scheme is not None and scheme[1] == "failover":
-            hint = "name one broker, tcp://host:61616, and connect again when Connection.exception_listener is called"
         raise ConfigurationError("broker URL", text, problem, hint)
+    groups, jms = _options_of(text, found[found.re.groups] or "")
+    if unknown is UnknownOptions.REFUSE and network is None:
+        for prefix, known in (("broker", _BROKER), ("", _TRANSPORT)):
+            for name, value in groups[prefix].items():
+                if name not in known:
+                    option = f"{prefix}.{name}" if prefix else name
+                    names = {f"{prefix}.{one}" if prefix else one for one in known} | {f"jms.{one}" for one in KNOWN}
+                    raise ConfigurationError(option, value, "no such option", did_you_mean(option, names))
+    if network is None:
+        return BrokerURL(found[1] or "localhost", jms, groups["broker"], groups[""])
+    secure = network[1].endswith("ssl")
+    port = int(network[3] or (61617 if secure else 61616))
+    if not 0 < port <= 65535:
+        raise ConfigurationError("broker URL", text, "a port is 1 to 65535")
+    _refuse_broker(groups["broker"])
+    return BrokerURL(network[2].strip("[]"), jms, {}, groups[""], "ssl" if secure else "tcp", port)
+
+
+def _refuse_broker(options: Mapping[str, str]) -> None:
+    for name, value in options.items():
+        raise ConfigurationError(f"broker.{name}", value, "a broker of the network is not made by a URL")
+
+
+def _options_of(text: str, query: str) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """What follows the ``?`` of a URL: ``broker.`` and the rest, and ``jms.`` in the order in which it counts."""
     wrong = re.search(r'[\x00-\x20"<>\\^`{|}\x7f]|%(?![0-9A-Fa-f]{2})', text)
     if wrong is not None:
         problem = f"{wrong[0]!r} at {wrong.start()} cannot stand in a URL"
         raise ConfigurationError("broker URL", text, problem, f"write %{ord(wrong[0]):02X}")
     try:
-        given = query_options(unquote(found[found.re.groups] or ""))
+        given = query_options(unquote(query))
     except ValueError as error:
         raise ConfigurationError("broker URL", text, str(error), "a URL is decoded twice: %2525 is a %") from error
     groups: dict[str, dict[str, str]] = {"jms": {}, "broker": {}, "": {}}
@@ -321,24 +353,41 @@ def broker_url(text: str, unknown: UnknownOptions = UnknownOptions.REFUSE) -> Br
             groups[group][inner] = value
         else:
             groups[""][name] = value
-    if unknown is UnknownOptions.REFUSE and network is None:
-        for prefix, known in (("broker", _BROKER), ("", _TRANSPORT)):
-            for name, value in groups[prefix].items():
-                if name not in known:
-                    option = f"{prefix}.{name}" if prefix else name
-                    names = {f"{prefix}.{one}" if prefix else one for one in known} | {f"jms.{one}" for one in KNOWN}
-                    raise ConfigurationError(option, value, "no such option", did_you_mean(option, names))
     # As the real client walks them, a HashMap made of a HashMap: prefetchPolicy.all may come behind what it replaces.
-    jms = {name: groups["jms"][name] for name in set_order(groups["jms"], len(options))}
-    if network is None:
-        return BrokerURL(found[1] or "localhost", jms, groups["broker"], groups[""])
-    secure = network[1].endswith("ssl")
-    port = int(network[3] or (61617 if secure else 61616))
-    if not 0 < port <= 65535:
-        raise ConfigurationError("broker URL", text, "a port is 1 to 65535")
-    for name, value in groups["broker"].items():
-        raise ConfigurationError(f"broker.{name}", value, "a broker of the network is not made by a URL")
-    return BrokerURL(network[2].strip("[]"), jms, {}, groups[""], "ssl" if secure else "tcp", port)
+    return groups, {name: groups["jms"][name] for name in set_order(groups["jms"], len(options))}
+
+
+def _failover_url(text: str) -> BrokerURL:
+    """``failover:(a,b)?...``, ``failover://(a,b)?...`` or ``failover:a,b`` (URISupport.parseComposite)."""
+    rest = text.removeprefix("failover:").removeprefix("//")
+    inner, query = rest, ""
+    if rest.startswith("("):
+        end = _closing(rest)
+        if end < 0:
+            raise ConfigurationError("broker URL", text, "a bracket is not closed")
+        inner, behind = rest[1:end], rest[end + 1 :]
+        if behind and not behind.startswith("?"):
+            raise ConfigurationError(
+                "broker URL", text, f"{behind!r} stands behind the brackets", "options begin with ?"
+            )
+        query = behind[1:]
+    components = tuple(part.strip() for part in re.split(r",(?![^()]*\))", inner) if part.strip())
+    if not components:
+        hint = "failover:(tcp://a:61616,tcp://b:61616)?randomize=false"
+        raise ConfigurationError("broker URL", text, "no address to connect to", hint)
+    groups, jms = _options_of(text, query)
+    _refuse_broker(groups["broker"])
+    return BrokerURL("", jms, {}, groups[""], "failover", 0, components)
+
+
+def _closing(text: str) -> int:
+    """Where the bracket that ``text`` begins with is closed; -1: nowhere."""
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if not depth:
+            return place
+    return -1
 
 
 # What ConsumerInfo has setters for: how the text is read. Some change nothing, in the real broker neither.

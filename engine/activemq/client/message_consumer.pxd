@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t
 
 from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine._engine.activemq.client.dispatch_channel cimport Channel
+from pyengine._engine.activemq.client.previous_deliveries cimport PreviousDeliveries
 from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.activemq.client.session_commands cimport Exchange
 from pyengine._engine.message.message cimport Message
@@ -46,6 +47,8 @@ cdef class Consumption:
     cdef bint acknowledges_batch
     cdef Channel waiting
     cdef dict delivered                       # MessageDispatch -> None
+    cdef object audit                         # of the connection, or None
+    cdef PreviousDeliveries previous
     cdef int64_t delivered_count              # since the last DELIVERED ack; a rollback may take it below 0
     cdef int64_t optimized_count
     cdef int64_t redelivery_delay
@@ -73,6 +76,12 @@ cdef class Consumption:
     cdef int register(self) except -1
     cdef int poison(self, MessageDispatch dispatch, object cause) except -1
     cdef int acknowledge(self) except -1
+    cdef bint repeated(self, MessageDispatch dispatch) except -1
+    cdef Offer answer_repeated(self, MessageDispatch dispatch, int64_t now) except? <Offer>-1
+    cdef int give_up(self, object dispatches) except -1
+    cdef int interrupt(self) except -1
+    cdef int check_redelivered(self) except -1
+    cdef int forget(self, object message_id) except -1
     cdef int before_end(self) except -1
     cdef int commit(self) except -1
     cdef int redispatch(self) except -1

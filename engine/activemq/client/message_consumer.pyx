@@ -2,6 +2,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine._engine.activemq.client.dispatch_channel cimport Channel
+from pyengine._engine.activemq.client.previous_deliveries cimport Previous, PreviousDeliveries
 from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.activemq.client.session_commands cimport AcknowledgeMode, Exchange, Later, Pull, Remove
 from pyengine._engine.message.message cimport Message
@@ -9,7 +10,7 @@ from pyengine._engine.activemq.client.redelivery_policy cimport RedeliveryPolicy
 
 from pyengine._engine.activemq.commands.message_ack import AckKind
 
-from pyengine.errors import IllegalStateError, JMSError
+from pyengine.errors import IllegalStateError, JMSError, TransactionRolledBackError
 
 cdef object INDIVIDUAL = AckKind.INDIVIDUAL
 cdef object STANDARD = AckKind.STANDARD
@@ -42,6 +43,9 @@ cdef class Consumption:
     subscription. optimize_acknowledge_time_out: ms, 0 never. delay_by_counter: as since AMQ-8617 the delay of a
     redelivery follows from the message's counter, not from the consumer's last delay, and the broker is notified of the
     first too. owner: the public consumer, not read here. now: ms since 1970, as in every method that has it.
+    audit: knows what the connection was given before, with ``is_duplicate(consumer id, message)``, ``rollback(consumer
+    id, message)``, ``expect(consumer id, message id)``, ``expect_nothing(consumer id)`` and ``expected(message id)``;
+    None where the transport cannot be interrupted.
     Acknowledgements and other commands are appended to the session's; its driver carries them out in order.
     """
 
@@ -49,7 +53,8 @@ cdef class Consumption:
                   RedeliveryPolicy redelivery_policy, bint topic=False, bint browser=False, bint durable=False,
                   bint prioritized=False, bint optimize_acknowledge=False, int64_t optimize_acknowledge_time_out=0,
                   bint transacted_individual_ack=False, bint non_blocking_redelivery=False,
-                  bint consumer_expiry_check=True, bint delay_by_counter=False, int64_t now=0):
+                  bint consumer_expiry_check=True, bint delay_by_counter=False, int64_t now=0,
+                  object audit=None):
         self.session = session
         self.consumer_id = consumer_id
         self.destination = destination
@@ -71,6 +76,8 @@ cdef class Consumption:
         self.delay_by_counter = delay_by_counter
         self.waiting = Channel(prioritized, session.backlog)
         self.delivered = {}
+        self.audit = audit
+        self.previous = PreviousDeliveries(consumer_id, audit)
 
     # Tests of a message
 
@@ -129,6 +136,8 @@ cdef class Consumption:
             return 0
         self.delivered[dispatch] = None
         if self.session.mode == AcknowledgeMode.SESSION_TRANSACTED:
+            if self.previous.entries:
+                self.previous.delivered_again(dispatch.source._message_id)
             if self.transacted_individual_ack:
                 self.register()
                 self.say(INDIVIDUAL, dispatch, None, 1, self.session.transaction, "")
@@ -197,6 +206,7 @@ cdef class Consumption:
         if not self.delivered:
             return 0
         if self.session.mode == AcknowledgeMode.SESSION_TRANSACTED:
+            self.check_redelivered()
             self.session.begin()
         self.pending = False
         self.say_all(STANDARD, self.session.transaction, "")
@@ -226,6 +236,10 @@ cdef class Consumption:
         ``failed``."""
         if self.waiting.closed:
             return Offer.KEPT
+        if self.audit is not None and not dispatch.offered and not self.browser:
+            if self.repeated(dispatch):
+                return self.answer_repeated(dispatch, now)
+            dispatch.offered = True
         if self.listening and self.waiting.running:
             if self.exceeded(dispatch):
                 self.poison(dispatch, f"listener dispatch[{dispatch.redelivery_counter}] to {self.consumer_id} exceeds "
@@ -326,16 +340,98 @@ cdef class Consumption:
         else:
             self.after(dispatch, False, now)
 
+    # A transport that was interrupted
+
+    cdef bint repeated(self, MessageDispatch dispatch) except -1:
+        if dispatch.source is None or (self.session.mode == AcknowledgeMode.SESSION_TRANSACTED
+                                       and self.previous.is_prefetched(dispatch.source._message_id)):
+            return False
+        return self.audit.is_duplicate(self.consumer_id, dispatch.source)
+
+    cdef Offer answer_repeated(self, MessageDispatch dispatch, int64_t now) except? <Offer>-1:
+        """The connection was given it before."""
+        cdef object message_id = dispatch.source._message_id
+        if self.session.mode == AcknowledgeMode.SESSION_TRANSACTED and self.previous.comes_again(message_id):
+            if self.transacted_individual_ack:
+                self.register()
+                self.say(INDIVIDUAL, dispatch, None, 1, self.session.transaction, "")
+            else:
+                self.say(DELIVERED, dispatch, None, 1, None, "")
+        elif self.audit.expected(message_id):
+            self.audit.rollback(self.consumer_id, dispatch.source)
+            return self.offer(dispatch, now)
+        else:
+            self.poison(dispatch, f"Suppressing duplicate delivery on connection, consumer {self.consumer_id}")
+        if self.prefetch == 0:                 # whoever asked for it would wait for ever, as the real client does
+            self.waiting.enqueue(MessageDispatch(self.consumer_id, None, None))
+        return Offer.KEPT
+
+    cdef int give_up(self, object dispatches) except -1:
+        """These messages may come again: they are no duplicates then."""
+        cdef MessageDispatch dispatch
+        if self.audit is not None and not self.browser:
+            for found in dispatches:
+                dispatch = found
+                if dispatch.source is not None:
+                    self.audit.rollback(self.consumer_id, dispatch.source)
+        return 0
+
+    cdef int interrupt(self) except -1:
+        """The transport was interrupted (inProgressClearRequired, clearMessagesInProgress): what waits comes again,
+        what was delivered is remembered in a transaction and forgotten without one."""
+        cdef MessageDispatch dispatch
+        cdef bint transacted = self.session.mode == AcknowledgeMode.SESSION_TRANSACTED
+        cdef list waiting = self.waiting.remove_all()
+        if self.delivered and self.session.transaction is not None:
+            self.session.rollback_only = True
+        if transacted and not self.browser:
+            for found in waiting:
+                dispatch = found
+                if dispatch.source is not None:
+                    self.previous.add(dispatch, self.session.transaction, False, True)
+        self.give_up(waiting)
+        if not self.delivered:
+            return 0
+        if transacted:
+            for found in self.delivered:
+                self.previous.add(found, self.session.transaction, False, False)
+            return 0
+        if self.session.mode == AcknowledgeMode.CLIENT_ACKNOWLEDGE:
+            self.give_up(self.delivered)
+        self.delivered.clear()
+        self.pending = False
+        self.pending_first = self.pending_last = None
+        return 0
+
+    @property
+    def missing_messages(self):
+        """Number of messages that it had when the transport was interrupted and that did not come again."""
+        return len(self.previous.missing())
+
+    cdef int check_redelivered(self) except -1:
+        """Raise TransactionRolledBackError where a message of the transaction may be another consumer's by now."""
+        cdef list missing
+        if self.previous.entries:
+            missing = self.previous.missing()
+            if missing:
+                raise TransactionRolledBackError(
+                    f"rolling back transaction ({self.previous.transaction}) post failover recovery. {len(missing)} "
+                    f"previously delivered message(s) not replayed to consumer: {self.consumer_id}")
+        return 0
+
     # Transactions and redelivery
 
     cdef int before_end(self) except -1:
-        if not self.transacted_individual_ack:
-            self.acknowledge()
         self.registered = False
+        if self.transacted_individual_ack:
+            self.check_redelivered()
+        else:
+            self.acknowledge()
         return 0
 
     cdef int commit(self) except -1:
         self.delivered.clear()
+        self.previous.clear()
         self.redelivery_delay = 0
         self.registered = False
         return 0
@@ -360,7 +456,12 @@ cdef class Consumption:
             while index < len(self.delivered) and index < self.optimized_count:
                 dispatch = first_of(self.delivered)
                 del self.delivered[dispatch]
+                self.give_up((dispatch,))
                 index += 1
+        if self.previous.entries:
+            for found in self.previous.missing():  # they are not here any more
+                self.forget((<MessageDispatch> found).source._message_id)
+            self.previous.clear()
         if not self.delivered:
             return
         last = last_of(self.delivered)
@@ -376,6 +477,7 @@ cdef class Consumption:
         dispatches = list(self.delivered)
         for dispatch in dispatches:
             dispatch.counter += 1
+        self.give_up(dispatches)
         self.delivered_count -= len(dispatches)
         if self.redelivery_policy.exhausted(last.counter):
             self.say_all(POISON, None, f"java.lang.Throwable: Delivery[{last.counter}] exceeds redelivery policy limit:"
@@ -388,6 +490,8 @@ cdef class Consumption:
         self.delivered.clear()
         for dispatch in dispatches:
             dispatch.renew()
+            if self.audit is not None:
+                self.previous.add(dispatch, self.session.transaction, True, False)
         if self.waiting.closed:
             return
         if not self.non_blocking_redelivery:
@@ -396,6 +500,16 @@ cdef class Consumption:
                 self.redeliver(dispatches, now)
                 return
         self.session.commands.append(Later(self, self.redelivery_delay, dispatches))
+
+    cdef int forget(self, object message_id) except -1:
+        cdef MessageDispatch dispatch
+        for found in self.delivered:
+            dispatch = found
+            if dispatch.source._message_id == message_id:
+                del self.delivered[dispatch]
+                self.give_up((dispatch,))
+                break
+        return 0
 
     def redeliver(self, list dispatches, int64_t now):
         """The delay of a redelivery is over."""
@@ -480,12 +594,17 @@ cdef class Consumption:
             self.deliver_acks()
             if self.acknowledges_batch:
                 self.acknowledge()
+            if self.session.mode != AcknowledgeMode.AUTO_ACKNOWLEDGE:
+                self.give_up(self.delivered)
             self.delivered.clear()
         self.waiting.close()
         self.session.listeners -= self.listening
         self.listening = False
         self.listener = None           # it may hold messages that know how they are acknowledged, and so this consumer
-        self.waiting.remove_all()
+        self.give_up(self.waiting.remove_all())
+        for found in self.previous.entries.values():
+            self.give_up(((<Previous> found).dispatch,))
+        self.previous.clear()
         return 0
 
     cdef int remove(self, object last_delivered) except -1:

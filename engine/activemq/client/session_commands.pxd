@@ -39,9 +39,11 @@ cdef class Later:
 cdef class Exchange:
     cdef readonly AcknowledgeMode mode
     cdef readonly object transaction          # id of the open one, or None
+    cdef readonly bint rollback_only          # the open transaction may not be committed: the transport was interrupted
     cdef object prefix
     cdef int64_t number
     cdef list commands
+    cdef Py_ssize_t ended                     # how many of them were called before the transaction's end
     cdef list synchronizations                # (Consumption, whether to close it) in the order in which they joined
     cdef Backlog backlog                      # messages that wait at its consumers
     cdef Channel queue                        # messages for listeners that were not offered to them yet

@@ -38,5 +38,6 @@ _Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
 class Exchange:
     mode: AcknowledgeMode
     transaction: str | None
+    rollback_only: bool
     def __new__(cls, mode: AcknowledgeMode, prefix: str, *, prioritized: bool = False) -> Self: ...
     def take_commands(self) -> list[_Command] | None: ...

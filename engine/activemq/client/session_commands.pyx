@@ -53,6 +53,8 @@ cdef class Exchange:
             self.number += 1
             self.transaction = f"{self.prefix}:{self.number}"
             self.synchronizations = []
+            self.ended = 0
+            self.rollback_only = False
             self.commands.append(Begin(self.transaction))
         return 0
 

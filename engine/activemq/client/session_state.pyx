@@ -184,6 +184,20 @@ cdef class SessionState(Exchange):
         for consumer in list(self.consumers.values()):
             consumer.rollback(now, chance)
 
+    def interrupt(self):
+        """The transport was interrupted: what was not delivered is dropped, the broker dispatches it again."""
+        cdef Consumption consumer
+        self.queue.remove_all()
+        self.late.remove_all()
+        for found in self.consumers.values():
+            consumer = found
+            consumer.interrupt()
+
+    @property
+    def missing_messages(self):
+        """See Consumption.missing_messages; of all consumers."""
+        return sum([consumer.missing_messages for consumer in self.consumers.values()])
+
     # Transactions
 
     def start_transaction(self):
@@ -194,9 +208,12 @@ cdef class SessionState(Exchange):
 
     def before_end(self):
         """Before commit or rollback: the id of the transaction, or None. Carry out the commands, call the broker, then
-        after_commit or after_rollback."""
+        after_commit or after_rollback. Raises TransactionRolledBackError where it can only be rolled back: called again,
+        it goes on behind the consumer that raised."""
         cdef Consumption consumer
-        for found, closing in self.synchronizations:
+        while self.ended < len(self.synchronizations):
+            found, closing = self.synchronizations[self.ended]
+            self.ended += 1
             if not closing:
                 consumer = found
                 consumer.before_end()
@@ -213,6 +230,7 @@ cdef class SessionState(Exchange):
     cdef int settle(self, bint committed, int64_t now, object chance) except -1:
         cdef Consumption consumer
         synchronizations, self.synchronizations = self.synchronizations, []
+        self.ended = 0
         self.transaction = None
         for found, closing in synchronizations:
             consumer = found

@@ -15,6 +15,7 @@ cdef class MessageDispatch:
     cdef bint group_first
     cdef int64_t out_time
     cdef object consumer                      # whose listener has it, or None: the collector looks at no dispatch
+    cdef bint offered                         # its consumer has looked whether the connection was given it before
     cdef object cause                         # text of what the listener raised, or None
 
     cdef Message take(self)                   # the consumer's copy

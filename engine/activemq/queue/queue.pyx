@@ -564,6 +564,14 @@ cdef class Queue(Inspection):
             self.end_pull(slot)
         return self.take_out(now)
 
+    def set_prefetch(self, consumer, int32_t prefetch):
+        """A consumer may hold so many messages unacknowledged from now on; asks for a round."""
+        cdef int32_t slot = self.slot_of(consumer)
+        self.refuse_while_asked()
+        self.consumers.at[slot].prefetch = prefetch
+        self.refresh(slot)
+        self.rounds_due += 1
+
     def share_credit(self, consumer, int64_t elsewhere, int64_t extension):
         """For a subscription that consumes several queues with one prefetch: what it holds unacknowledged in the other
         ones, and its prefetch extension. The caller sets it before a round if another queue changed it."""

@@ -135,6 +135,11 @@ cdef class SharedCredit:
             if part.queue is not None:
                 return part
 
+    def set_prefetch(self, int64_t prefetch):
+        """So many messages may be held in all queues from now on."""
+        self.prefetch = prefetch
+        self.reckon()
+
     def extend(self, int64_t extension):
         """Set the prefetch extension of every queue."""
         self.extension = extension

@@ -534,6 +534,14 @@ cdef class TopicRegion(Region):
                 it.extension = 0
         return self.take()
 
+    def set_prefetch(self, subscription, int64_t prefetch, *, int64_t now=0):
+        """A subscription may hold so many messages unacknowledged from now on; return what it gets."""
+        cdef Subscription it = self.subscription_at(subscription)
+        self.open()
+        it.prefetch = prefetch
+        it.dispatch_waiting(now)
+        return self.take()
+
     def pull_mark(self, subscription):
         """The argument of ``pull_timeout`` for the last pull."""
         return self.subscription_at(subscription).pull_mark

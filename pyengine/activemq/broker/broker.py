@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -40,7 +41,7 @@ from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transactions import Transactions
 from pyengine.activemq.broker.views import DestinationView
-from pyengine.activemq.store.store_options import SyncStrategy
+from pyengine.activemq.store.store_options import PRODUCERS, SyncStrategy
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,
@@ -207,6 +208,7 @@ class Broker(Declared, RegionBroker, Administration):
             self._write_timer: Timer | None = None
             self._connections: dict[str, Connection] = {}
             self._clients: dict[str, str] = {}
+            self._produced: dict[str, int] = {}  # producer -> its last number, without a store; the latest 64
             self.region = QueueRegion(self.outbox.posted)
             self._subscriptions: dict[str, Subscription] = self.region.subscriptions
             self._spread: dict[str, Subscription] = {}
@@ -585,6 +587,40 @@ class Broker(Declared, RegionBroker, Administration):
         """How many consumers a destination has, durable subscriptions without their consumer included."""
         durables = sum(each.subscription.covers(destination) for each in self.topics.durables)
         return durables + sum(not each.info.subscription_name for each in self._consumers_of(destination))
+
+    def set_prefetch(self, consumer_id: str, prefetch: int) -> None:
+        """A consumer may hold so many messages from now on, or what its policy makes of that; harmless for one that is
+        not there (AbstractRegion.processConsumerControl)."""
+        with self.outbox:
+            subscription = self._subscriptions.get(consumer_id)
+            if subscription is None:
+                return
+            if subscription.policy is not None:
+                prefetch = _prefetch_under(subscription.policy, replace(subscription.info, prefetch_size=prefetch))
+            subscription.prefetch = prefetch
+            if subscription.credit is not None:
+                subscription.credit.set_prefetch(prefetch)
+            self.topics.set_prefetch(subscription)
+            for queue, number in list(subscription.queues.items()):
+                queue.core.set_prefetch(number, prefetch)
+                queue.run()
+
+    def last_produced(self, producer_id: str) -> int:
+        """The number of the last message of a producer that came by ``produced``; -1: none, or other producers were
+        there since."""
+        if self.store is not None:
+            return self.store.last_produced(producer_id)
+        return self._produced.get(producer_id, -1)
+
+    def produced(self, producer_id: str, number: int) -> None:
+        """The present change has this message of a producer, which may come again; the store keeps that with it."""
+        if self.store is not None:
+            self.store.produced(producer_id, number)
+            return
+        before = self._produced.pop(producer_id, -1)
+        self._produced[producer_id] = max(number, before)
+        if len(self._produced) > PRODUCERS:
+            del self._produced[next(iter(self._produced))]
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""

@@ -227,6 +227,12 @@ class Topics:
             mark = self.region.pull_mark(number)
             self._pulls[number] = self._services.call_at(now + pull.timeout, lambda: self._pull_timeout(number, mark))
 
+    def set_prefetch(self, subscription: Subscription) -> None:
+        """The prefetch of a consumer has changed; harmless for one of no topic."""
+        if subscription.topic is not None:
+            now = self._services.clock.now()
+            self.carry_out(self.region.set_prefetch(self.id_of(subscription), subscription.prefetch, now=now))
+
     def _pull_timeout(self, number: int, mark: int) -> None:
         if number in self._subscriptions:
             self.carry_out(self.region.pull_timeout(number, mark))

@@ -18,6 +18,7 @@ from pyengine._engine.activemq.client.session_state import SessionState
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.arrivals import Arrivals
 from pyengine.activemq._runtime.session_executor import SessionExecutor
+from pyengine.activemq.client.connection_audit import ConnectionAudit
 from pyengine.activemq.client.consumer import Closing
 from pyengine.activemq.client.session import Session
 from pyengine.activemq.client.tasks import SessionTasks
@@ -54,6 +55,7 @@ class Connection(Declared):
     connection_id: str
     redelivery_policies: dict[Destination, RedeliveryPolicy]
     tasks: SessionTasks
+    audit: ConnectionAudit | None
     _elsewhere: ClassVar[Mapping[str, str]] = OF_OPTIONS
     _changeable: ClassVar[frozenset[str]] = frozenset({"options"})
 
@@ -80,6 +82,9 @@ class Connection(Declared):
         self._created = clock.now()
         self._warned_of: set[str] = set()
         self.tasks = SessionTasks(clock, options.max_thread_pool_size, dedicated=options.use_dedicated_task_runner)
+        fails_over = getattr(transport, "fault_tolerant", False) and options.check_for_duplicates
+        self.audit = ConnectionAudit(options.audit_depth, options.audit_maximum_producer_number) if fails_over else None
+        self._transport_listeners: list[tuple[Callable[[], object] | None, Callable[[], object] | None]] = []
         self._on_close = closed
         self._lock = threading.RLock()
         self._sessions: dict[str, Session] = {}
@@ -104,10 +109,22 @@ class Connection(Declared):
             if connection is not None:
                 connection._fail(reason)
 
+        def interrupted() -> None:
+            connection = reference()
+            if connection is not None:
+                connection._interrupted()
+
+        def resumed() -> None:
+            connection = reference()
+            if connection is not None:
+                connection._resumed()
+
         belong(self)
         transport.add_connection(
             ConnectionInfo(self.connection_id, options.client_id),
-            ConnectionSink(self._arrivals, control, failed, self._arrivals.take_all),
+            ConnectionSink(
+                self._arrivals, control, failed, self._arrivals.take_all, interrupted=interrupted, resumed=resumed
+            ),
         )
         self._closed = False
 
@@ -255,6 +272,25 @@ class Connection(Declared):
         self._on_close()
         self.clock.settle()
 
+    def add_transport_listener(
+        self, *, interrupted: Callable[[], object] | None = None, resumed: Callable[[], object] | None = None
+    ) -> Callable[[], None]:
+        """Hear that the broker has gone and that one is there again (``failover:``); call what is returned to end it.
+
+        The functions are called on threads of the transport, before it goes on: they return soon, and do not call the
+        connection. Raises TypeError for what cannot be called.
+        """
+        for each in (interrupted, resumed):
+            if each is not None and not callable(each):
+                raise TypeError(f"a transport listener is a function without arguments, or None; not {each!r}")
+        listener = (interrupted, resumed)
+        self._transport_listeners = [*self._transport_listeners, listener]
+
+        def remove() -> None:
+            self._transport_listeners = [one for one in self._transport_listeners if one is not listener]
+
+        return remove
+
     # For its sessions
 
     def route(self, consumer_id: str, session: SessionExecutor | None) -> None:
@@ -354,6 +390,19 @@ class Connection(Declared):
                 if consumer.consumer_id == command.consumer_id:
                     LOG.warning("closed consumer on command: %s", command.consumer_id)
                     self._execute(consumer.close)
+
+    def _interrupted(self) -> None:
+        """The transport looks for another broker: what was dispatched and not delivered comes again."""
+        for session in self.sessions:
+            session._interrupted()
+        for interrupted, _ in self._transport_listeners:
+            if interrupted is not None:
+                interrupted()
+
+    def _resumed(self) -> None:
+        for _, resumed in self._transport_listeners:
+            if resumed is not None:
+                resumed()
 
     def _fail(self, reason: str) -> None:
         if self._closed:

@@ -21,12 +21,13 @@ from pyengine.activemq.options import (
 )
 from pyengine.activemq.transport.commands import Transport
 from pyengine.attributes import Declared, letters, named_arguments
-from pyengine.clock import Clock
+from pyengine.clock import Clock, SystemClock
 from pyengine.destinations import Destination, destination_of
 from pyengine.errors import ConfigurationError, JMSError
 from pyengine.topology.checked import check, check_arguments
 
 if TYPE_CHECKING:
+    from pyengine.activemq.transport.openwire_channel import Channel
     from pyengine.activemq.transport.tcp_options import TcpOptions
 
 
@@ -34,15 +35,15 @@ if TYPE_CHECKING:
 class ConnectionFactory(Declared):
     """Makes connections to a broker in this process, or to an ActiveMQ broker of the network.
 
-    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``, ``tcp://HOST:61616?jms...`` or
-    ``ssl://HOST:61617?trusted=authority.pem``; see ConnectionOptions for the ``jms.*`` names, and
-    docs/activemq-interop.md for ``wireFormat.*`` and the rest of a network. broker: the one to connect to; None: the
-    running broker of that name, and if there is none, one that lives as long as its connections (``create=false``
-    forbids it, ``waitForStart=MS`` waits for one first). options: defaults below the URL's. redelivery_policies: by
-    destination or pattern (``"orders.>"``), before the connection's own; several names (``"a,b"``) are one pattern.
-    user_name, password: for a broker of the network, in place of ``jms.userName`` and ``jms.password``. Raises
-    ConfigurationError for an option that does not exist (see UnknownOptions) or has no such value,
-    InvalidDestinationError for a pattern without a name.
+    url: ``vm://NAME?jms.prefetchPolicy.queuePrefetch=10&broker.persistent=false``, ``tcp://HOST:61616?jms...``,
+    ``ssl://HOST:61617?trusted=authority.pem`` or ``failover:(tcp://A:61616,ssl://B:61617)?randomize=false``; see
+    ConnectionOptions for the ``jms.*`` names, and docs/activemq-interop.md for ``wireFormat.*`` and the rest of a
+    network. broker: the one to connect to; None: the running broker of that name, and if there is none, one that
+    lives as long as its connections (``create=false`` forbids it, ``waitForStart=MS`` waits for one first).
+    options: defaults below the URL's. redelivery_policies: by destination or pattern (``"orders.>"``), before the
+    connection's own; several names (``"a,b"``) are one pattern. user_name, password: for a broker of the network,
+    in place of ``jms.userName`` and ``jms.password``. Raises ConfigurationError for an option that does not exist
+    (see UnknownOptions) or has no such value, InvalidDestinationError for a pattern without a name.
     """
 
     url: str
@@ -121,15 +122,44 @@ class ConnectionFactory(Declared):
             self._left()
             raise
 
-    def _network(self, options: ConnectionOptions) -> TcpOptions:
+    def _network(self, options: ConnectionOptions, parts: BrokerURL | None = None) -> TcpOptions:
+        """The options of the network; parts: of one address of several."""
         from pyengine.activemq.transport.tcp_options import tcp_options
 
-        parts, secure = self._parts, self._parts.scheme == "ssl"
-        return tcp_options(parts.transport, parts.jms, options, self.unknown_options, secure=secure)
+        if parts is None:
+            parts = self._parts
+        if parts.scheme == "failover":
+            from pyengine.activemq.transport.failover_options import address_of, failover_options
+
+            nested = failover_options(parts.transport, self.unknown_options).nested
+            first, *_ = [
+                self._network(options, address_of(each, nested, self.unknown_options)) for each in parts.components
+            ]
+            return first
+        secure = parts.scheme == "ssl"
+        return tcp_options(parts.transport, self._parts.jms, options, self.unknown_options, secure=secure)
+
+    def _channel(self, options: ConnectionOptions, clock: Clock) -> Channel:
+        from pyengine.activemq.transport.openwire_channel import OpenWireChannel
+        from pyengine.activemq.transport.socket_link import SocketLink
+
+        def connect(parts: BrokerURL) -> OpenWireChannel:
+            network = self._network(options, parts)
+            return OpenWireChannel(SocketLink(parts.name, parts.port, network), network, clock)
+
+        parts = self._parts
+        if parts.scheme != "failover":
+            return connect(parts)
+        from pyengine.activemq.transport.failover_channel import FailoverChannel
+        from pyengine.activemq.transport.failover_options import failover_options
+
+        return FailoverChannel(
+            parts.components, failover_options(parts.transport, self.unknown_options), connect, clock
+        )
 
     def _connect(self, options: ConnectionOptions) -> Connection:
         """A connection over the network: it has a transport of its own, and few programs need it."""
-        from pyengine.activemq.transport.tcp_transport import TcpTransport
+        from pyengine.activemq.transport.openwire_transport import OpenWireTransport
 
         network = self._network(options)
         network = replace(
@@ -139,19 +169,26 @@ class ConnectionFactory(Declared):
         )
         from socket import gethostname
 
-        transport = TcpTransport(self._parts.name, self._parts.port, network)
+        clock = SystemClock(f"ActiveMQ Connection {self.url.partition('?')[0]} Timer")
+        channel = self._channel(options, clock)
+        transport = OpenWireTransport(channel, network, clock, fault_tolerant=self._parts.scheme == "failover")
+
+        def close() -> None:
+            transport.close()
+            clock.close()
+
         try:
             return Connection(
                 transport,
-                transport.clock,
+                clock,
                 options,
                 redelivery_policies=self.redelivery_policies,
                 unknown_options=self.unknown_options,
-                closed=transport.close,
+                closed=close,
                 place=gethostname(),  # the ids of connections differ between machines
             )
         except BaseException:
-            transport.close()
+            close()
             raise
 
     def _reach(self) -> tuple[Transport, Clock]:

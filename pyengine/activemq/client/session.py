@@ -17,6 +17,7 @@ from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine.activemq._runtime.session_executor import SessionExecutor
 from pyengine.activemq.client.browser import QueueBrowser
+from pyengine.activemq.client.connection_audit import ConnectionAudit
 from pyengine.activemq.client.consumer import Closing, MessageConsumer, MessageListener, TopicSubscriber
 from pyengine.activemq.client.producer import MessageProducer
 from pyengine.activemq.client.tasks import SessionTask, SessionTasks
@@ -25,7 +26,13 @@ from pyengine.activemq.transport.commands import ConsumerInfo, MessagePull, Tran
 from pyengine.attributes import Declared
 from pyengine.clock import Timer
 from pyengine.destinations import Destination, destination_of
-from pyengine.errors import IllegalStateError, InvalidDestinationError, JMSError, PyengineError
+from pyengine.errors import (
+    IllegalStateError,
+    InvalidDestinationError,
+    JMSError,
+    PyengineError,
+    TransactionRolledBackError,
+)
 from pyengine.processes import belong
 from pyengine.topology.checked import check
 from pyengine.visible import logger
@@ -50,6 +57,7 @@ class SessionConnection(Protocol):
     options: ConnectionOptions
     unknown_options: UnknownOptions
     tasks: SessionTasks
+    audit: ConnectionAudit | None
 
     @property
     def client_id(self) -> str:
@@ -289,6 +297,7 @@ class Session(Declared, SessionExecutor):
             consumer_expiry_check=options.consumer_expiry_check_enabled,
             delay_by_counter=self.transport.release != "5.17",
             now=self.clock.now(),
+            audit=connection.audit,
         )
         consumer = state.owner = kind(self, state, chosen)
         if listener is not None:
@@ -351,13 +360,26 @@ class Session(Declared, SessionExecutor):
 
     def commit(self) -> None:
         """Commit what was sent and received. Raises IllegalStateError outside a transacted session, JMSError if the
-        broker cannot; the transaction is rolled back then."""
+        broker cannot; the transaction is rolled back then. TransactionRolledBackError: the connection failed over, and
+        what became of a message or of the commit is in doubt."""
         with self.lock:
             self.state.check_transacted()
-            transaction = self.state.before_end()
+            self._wait_for_redeliveries()
+        try:
+            with self.lock:
+                transaction = self.state.before_end()
+        except TransactionRolledBackError:
+            self._rollback()
+            raise
         self.flush()
         if transaction is None:
             return
+        if self.state.rollback_only:
+            self._rollback()
+            raise TransactionRolledBackError(
+                f"Commit of {transaction}  failed due to rollback only request; typically due to failover with pending "
+                "acks"
+            )
         try:
             self.transport.commit(transaction)
         except PyengineError:
@@ -376,9 +398,21 @@ class Session(Declared, SessionExecutor):
             self.state.check_transacted()
         self._rollback()
 
+    def _wait_for_redeliveries(self) -> None:
+        """After a failover what the transaction had delivered may come again; ActiveMQ looks once. The lock is held."""
+        patience = self.connection.options.consumer_failover_redelivery_wait_period
+        if patience > 0 and self.state.missing_messages:
+            self.clock.wait(self.changed, lambda: not self.state.missing_messages, max(500, patience // 4))
+
     def _rollback(self) -> None:
-        with self.lock:
-            transaction = self.state.before_end()
+        transaction = None
+        while True:
+            try:
+                with self.lock:
+                    transaction = self.state.before_end()
+                break
+            except TransactionRolledBackError as error:  # as it is about to be
+                LOG.warning("%s: rollback processing error: %s", self.session_id, error)
         self.flush()
         if transaction is not None:
             self.transport.rollback(transaction)
@@ -527,6 +561,12 @@ class Session(Declared, SessionExecutor):
         with self.lock:
             self._wait(lambda: not self.state.has_work and not self._deliverer)
 
+    def _interrupted(self) -> None:
+        """The connection's transport was interrupted: what was not delivered comes again."""
+        with self.lock:
+            self.state.interrupt()
+            self._wake_receivers()
+
     def forget_all(self) -> None:
         """No message comes for its consumers any more."""
         with self.lock:
@@ -538,6 +578,8 @@ class Session(Declared, SessionExecutor):
         self.connection.route(state.consumer_id, None)
         if consumer is not None:
             self.connection.count_consumer(consumer.destination, -1)
+            if self.connection.audit is not None:
+                self.connection.audit.forget(state.consumer_id)
             if state.available is not None:
                 state.available()
 

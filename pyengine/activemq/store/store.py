@@ -32,8 +32,8 @@ from pyengine.activemq.store.store_file import (
     reading,
     stored_messages,
 )
-from pyengine.activemq.store.store_options import ALL, EACH, Bands, SyncStrategy
-from pyengine.activemq.store.store_unit import Unit, joined
+from pyengine.activemq.store.store_options import ALL, EACH, PRODUCERS, Bands, SyncStrategy
+from pyengine.activemq.store.store_unit import GONE, Unit, joined
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.folder_lock import FolderLock
 
@@ -41,6 +41,7 @@ _SYNCHRONOUS = {"always": "FULL", "periodic": "NORMAL", "never": "OFF"}
 LOOK = 1.0  # seconds after which a write looks again whether the files are still there
 FEW = 1 << 12  # bytes of the journal where room is short: SQLite keeps the old pages of what it takes over
 _APART = 256  # units of the journal that are kept one by one; many would keep the garbage collector busy
+PRODUCER = "producer:"  # what the marks of producers begin with
 _NUMBERS = 1 << 20  # sequence numbers that are taken at once, so that none comes again when all messages are gone
 
 
@@ -155,6 +156,8 @@ class SqliteStore:
         self._names = destination_numbers(self._db)
         self._sizes: dict[int, int] = dict(self._db.execute("SELECT id, size FROM destination"))
         self._sequence = self._taken = max(newest_sequence(self._db), self.mark("sequence", 0))
+        found = self._db.execute("SELECT name, number FROM mark WHERE name LIKE ?", (f"{PRODUCER}%",))
+        self._producers: dict[str, int] = {name.removeprefix(PRODUCER): number for name, number in found}
         self._subscription: int = self._db.execute("SELECT coalesce(max(id), 0) FROM subscription").fetchone()[0]
 
     # What there is
@@ -271,6 +274,10 @@ class SqliteStore:
             found = self._db.execute("SELECT number FROM mark WHERE name = ?", (name,)).fetchone()
         return default if found is None else int(found[0])
 
+    def last_produced(self, producer: str) -> int:
+        """The number that ``produced`` was last given for a producer, of the last 64 ones; -1: none."""
+        return self._producers.get(producer, GONE)
+
     def check_text(self, *texts: str | None) -> None:
         """Raises StoreError for a name or selector that cannot be kept: SQLite has no half of a surrogate pair."""
         for text in texts:
@@ -288,6 +295,16 @@ class SqliteStore:
             self._taken = self._sequence + _NUMBERS
             self.set_mark("sequence", self._taken)
         return self._sequence
+
+    def produced(self, producer: str, number: int) -> None:
+        """Keep the number of a producer's message, which comes with the present unit: it may be sent again."""
+        before = self._producers.pop(producer, GONE)
+        self._producers[producer] = number = max(number, before)
+        self.set_mark(f"{PRODUCER}{producer}", number)
+        if len(self._producers) > PRODUCERS:
+            oldest = next(iter(self._producers))
+            del self._producers[oldest]
+            self.set_mark(f"{PRODUCER}{oldest}", GONE)
 
     def add(self, destination: int, message: Message, redeliveries: int = 0, *, sequence: int | None = None) -> int:
         """Keep a message; returns its sequence number, which only grows. sequence: it was reserved."""

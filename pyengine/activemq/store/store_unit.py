@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pyengine._engine.message.message import Message
 from pyengine.activemq.store.record import encode_message
 
+GONE = -1  # of a mark: it is not kept any more
 Row = tuple[int, int, int, int, str, str | bytes | None]  # destination, sequence, priority, redeliveries, headers, body
 _ALIKE = ("destinations", "counters", "released", "loose", "marks", "subscriptions")  # in JSON as in Python
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -131,6 +132,9 @@ class Unit:
             db.executemany("DELETE FROM message WHERE destination = ? AND sequence = ?", self.removed)
         if self.marks:
             db.executemany("INSERT OR REPLACE INTO mark VALUES (?, ?)", self.marks.items())
+            forgotten = [(name,) for name, number in self.marks.items() if number == GONE]
+            if forgotten:
+                db.executemany("DELETE FROM mark WHERE name = ?", forgotten)
         change: defaultdict[int, int] = defaultdict(int)
         for destination, _, _ in self.added.values():
             change[destination] += 1

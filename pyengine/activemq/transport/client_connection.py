@@ -46,6 +46,15 @@ class ListeningBroker(Transport, Protocol):
     def authenticate(self, user: str | None, password: str | None) -> tuple[str, ...]:
         """The groups of a client's user. Raises AuthenticationError for one that may not come in."""
 
+    def set_prefetch(self, consumer_id: str, prefetch: int) -> None:
+        """A consumer may hold so many messages from now on."""
+
+    def last_produced(self, producer_id: str) -> int:
+        """The number of the last message of a producer that ``produced`` was given and the store has; -1: none."""
+
+    def produced(self, producer_id: str, number: int) -> None:
+        """The store keeps the number of a producer's message with the present change."""
+
 
 class TransportConnector:
     """An address on which a broker listens. url: what a client connects to, with the port that was bound."""
@@ -84,6 +93,10 @@ class ConnectionThread(ConnectorRound):
         """A connection has ended."""
         raise NotImplementedError
 
+    def others(self, connection: ClientConnection) -> list[ClientConnection]:
+        """The connections but this one."""
+        raise NotImplementedError
+
 
 class ClientSession(Protocol):
     """What the broker makes of a client's commands (StompSession, OpenWireSession)."""
@@ -116,6 +129,8 @@ class ClientConnection(ClientSocket, ABC):
         self._tls = None if connector.tls is None else cast("ssl.SSLSocket", client)
         self._handshaking = self._tls is not None
         self._created = self._last_read
+        self._ends = 0.0  # when it is closed, 0: it is not
+        self._ending = ""
         self._read_check = 0.0  # when silence is looked at next, 0: never
         self._read_interval = 0.0  # seconds within which something must have come
         self._beat = 0.0  # seconds after the last byte written, 0: none
@@ -206,6 +221,8 @@ class ClientConnection(ClientSocket, ABC):
             due.append(self._created + uri.connect_attempt_timeout / 1000)
         if uri.so_timeout:
             due.append(self._last_read + uri.so_timeout / 1000)
+        if self._ends:
+            due.append(self._ends)
         if self._read_check:
             due.append(self._read_check)
         if self._beat:
@@ -214,6 +231,11 @@ class ClientConnection(ClientSocket, ABC):
         if when and (self.planned is None or when < self.planned):
             self._thread.plan(when, self)
 
+    def end_later(self, seconds: float, reason: str) -> None:
+        """Close it when a time is over, if the client has not done so by then."""
+        self._ends, self._ending = time.monotonic() + seconds, reason
+        self._plan()
+
     def check(self, now: float) -> None:
         """Something of this connection is due."""
         self.planned = None
@@ -221,6 +243,9 @@ class ClientConnection(ClientSocket, ABC):
         late = now >= self._created + uri.connect_attempt_timeout / 1000
         if uri.connect_attempt_timeout and late and not self.session.connected:
             self._cut("the handshake was not complete in time")
+            return
+        if self._ends and now >= self._ends:
+            self._cut(self._ending)
             return
         if uri.so_timeout and now >= self._last_read + uri.so_timeout / 1000:
             self._cut(f"nothing came for {uri.so_timeout} ms")

@@ -34,7 +34,8 @@ class ConnectionSink:
     dispatch: a message; returns the Answer that comes of it at once, None if nothing does or it is said otherwise.
     control: close a consumer. failed: the broker ends the connection (abort_connection), with the reason. dispatch_all:
     several messages, in order; by default one after the other. queued: dispatch only keeps the message and answers
-    nothing: it is called on the sender's thread, without a dispatch task.
+    nothing: it is called on the sender's thread, without a dispatch task. interrupted, resumed: the connection to the
+    broker broke, and it is there again (failover); called on the thread that notices.
     """
 
     dispatch: Callable[[MessageDispatch], Answer | None]
@@ -42,6 +43,8 @@ class ConnectionSink:
     failed: Callable[[str], None] = field(default=lambda reason: None)
     dispatch_all: Callable[[list[MessageDispatch]], None] | None = None
     queued: bool = False
+    interrupted: Callable[[], None] = field(default=lambda: None)
+    resumed: Callable[[], None] = field(default=lambda: None)
 
 
 @runtime_checkable

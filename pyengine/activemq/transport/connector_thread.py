@@ -241,6 +241,10 @@ class ConnectorThread(ConnectionThread):
         else:
             self._readiness.unregister(connection.socket)
 
+    def others(self, connection: ClientConnection) -> list[ClientConnection]:
+        """The connections but this one."""
+        return [each for each in self._connections if each is not connection]
+
     def forget(self, connection: ClientConnection) -> None:
         """A connection has ended."""
         self._connections.discard(connection)

@@ -12,6 +12,7 @@ from pyengine.errors import (
     InvalidSelectorError,
     JMSError,
     PyengineError,
+    TransactionRolledBackError,
 )
 
 CONVERT = "convert_string_expressions:"
@@ -40,6 +41,7 @@ def java_error(error: Exception) -> tuple[str, str, str]:
         (InvalidDestinationError, "javax.jms.InvalidDestinationException"),
         (InvalidClientIDError, "javax.jms.InvalidClientIDException"),
         (AuthenticationError, SECURITY),
+        (TransactionRolledBackError, "javax.jms.TransactionRolledBackException"),
     ):
         if isinstance(error, kind):
             return name, text, ""
@@ -57,6 +59,8 @@ def error_of(exception: JavaThrowable | None) -> PyengineError:
         return InvalidDestinationError(text)
     if name == "InvalidClientIDException":
         return InvalidClientIDError(text)
+    if name == "TransactionRolledBackException":
+        return TransactionRolledBackError(text)
     if name in ("SecurityException", "JMSSecurityException"):
         return AuthenticationError(text)
     return JMSError(text)

@@ -12,15 +12,16 @@ from typing import Any
 from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.envelope import SMALLEST_SIZE
+from pyengine._engine.message.message import Message
 from pyengine._engine.wire.data_structure import DataStructure, JavaThrowable
 from pyengine._engine.wire.openwire_types import TYPES
+from pyengine.activemq.transport.client_connection import ListeningBroker
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,
     ConsumerControl,
     ConsumerInfo,
     MessagePull,
-    Transport,
 )
 from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
 from pyengine.activemq.transport.java_exceptions import java_error
@@ -41,10 +42,12 @@ from pyengine.activemq.transport.openwire_messages import (
     id_text,
     message_of,
 )
+from pyengine.destinations import Destination
 from pyengine.errors import AuthenticationError, InvalidClientIDError, JMSError, ProtocolError, PyengineError
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
+FAREWELL = 2.0  # seconds after which a client goes whose connection was refused
 KINDS = {int(kind): kind for kind in AckKind}
 _RESPONSE, _EXCEPTION_RESPONSE = TYPES["Response"], TYPES["ExceptionResponse"]
 _INTEGER_RESPONSE, _DATA_ARRAY_RESPONSE = TYPES["IntegerResponse"], TYPES["DataArrayResponse"]
@@ -70,7 +73,8 @@ class OpenWireSession:
     write: a command for the client. dispatch: what the broker calls with a message for this connection (see
     ConnectionSink); it leads to ``deliver``. control: the same for a command that closes a consumer; it leads to
     ``controlled``. failed: the broker ends the connection, with the reason. authenticate: raises AuthenticationError
-    for a name and a password that may not come in.
+    for a name and a password that may not come in. displace: called with the id of a connection that comes, before it
+    is added: one with that id ends. end_later: the connection ends in so many seconds, with the reason.
 
     connected: the client has sent its ConnectionInfo. closing: the client or a fatal error ended it; what was written
     must still be sent.
@@ -78,12 +82,14 @@ class OpenWireSession:
 
     def __init__(
         self,
-        broker: Transport,
+        broker: ListeningBroker,
         write: Callable[[DataStructure], object],
         dispatch: Callable[[MessageDispatch], None],
         control: Callable[[ConsumerControl], None] = lambda command: None,
         failed: Callable[[str], None] = lambda reason: None,
         *,
+        displace: Callable[[str], None] = lambda connection_id: None,
+        end_later: Callable[[float, str], None] = lambda seconds, reason: None,
         authenticate: Callable[[str | None, str | None], tuple[str, ...]] = lambda user, password: (),
         client_address: str = "",
     ) -> None:
@@ -94,6 +100,10 @@ class OpenWireSession:
         self._write = write
         self._sink = ConnectionSink(dispatch, control=control, failed=failed, queued=True)
         self._authenticate = authenticate
+        self._displace, self._end_later = displace, end_later
+        self._fault_tolerant = False  # the client fails over: what it sent may come again
+        # Of a client that has failed over: the last number of each of its producers that the store has.
+        self._audited: dict[str, int] | None = None
         self._client_address = client_address
         self._consumers: dict[str, Consumer] = {}
         self._producers: dict[str, int] = {}
@@ -111,8 +121,8 @@ class OpenWireSession:
             "RemoveSubscriptionInfo": self._remove_subscription,
             "KeepAliveInfo": self._nothing,
             "FlushCommand": self._nothing,
-            "ConnectionControl": self._nothing,
-            "ConsumerControl": self._nothing,
+            "ConnectionControl": self._control_connection,
+            "ConsumerControl": self._control_consumer,
             "ControlCommand": self._nothing,
             "ConnectionError": self._client_failed,
             "ShutdownInfo": self._shut_down,
@@ -137,6 +147,8 @@ class OpenWireSession:
             answer = self._exception(error)
             if isinstance(error, AuthenticationError):
                 self.closing = True
+            elif command.kind.name == "ConnectionInfo" and not self.connected:
+                self._end_later(FAREWELL, f"Failed with SecurityException: {error}")
         if command.response_required:
             self._write((answer or _RESPONSE()).replace(correlation_id=command.command_id))
         elif command.kind.extends(_MESSAGE):
@@ -180,10 +192,21 @@ class OpenWireSession:
             client_ip=self._client_address,
             groups=groups,
         )
+        self._displace(info.connection_id)
         self._broker.add_connection(info, self._sink)
         self.connection_id = info.connection_id
         self.connected = True
+        self._fault_tolerant = command.fault_tolerant
+        self._audited = {} if command.failover_reconnect else None
         self._write(_CONNECTION_CONTROL(connected_brokers="", reconnect_to=""))
+
+    def _control_connection(self, command: DataStructure) -> None:
+        self._fault_tolerant = command.fault_tolerant
+
+    def _control_consumer(self, command: DataStructure) -> None:
+        """The client changes the prefetch of a consumer."""
+        if command.consumer_id is not None and id_text(command.consumer_id) in self._consumers:
+            self._broker.set_prefetch(id_text(command.consumer_id), command.prefetch)
 
     def _add_consumer(self, command: DataStructure) -> None:
         self._check_connected()
@@ -273,7 +296,30 @@ class OpenWireSession:
         if command.destination is None or command.message_id is None:
             raise ProtocolError(f"{command.kind.name}: a message without destination or message id")
         transaction = None if command.transaction_id is None else id_text(command.transaction_id)
-        self._broker.send(self.connection_id, destination_of(command.destination), message_of(command), transaction)
+        where, message = destination_of(command.destination), message_of(command)
+        if self._fault_tolerant and command.persistent and command.message_id.producer_id is not None:
+            self._send_once(command.message_id, where, message, transaction)
+        else:
+            self._broker.send(self.connection_id, where, message, transaction)
+
+    def _send_once(
+        self, identity: DataStructure, destination: Destination, message: Message, transaction: str | None
+    ) -> None:
+        """A persistent message of a client that fails over: what the store has of its producer is not sent again
+        (ProducerBrokerExchange.canDispatch)."""
+        producer, number = id_text(identity.producer_id), identity.producer_sequence_id
+        if self._audited is not None:
+            last = self._audited.get(producer)
+            if last is None:
+                last = self._broker.last_produced(producer)
+            if number <= last:
+                LOG.debug("%s: suppressing duplicate message send, number %d <= %d", producer, number, last)
+                return
+            self._audited[producer] = number
+        with self._broker.outbox:
+            self._broker.send(self.connection_id, destination, message, transaction)
+            if transaction is None:
+                self._broker.produced(producer, number)
 
     def _acknowledge_production(self, command: DataStructure) -> None:
         """Give a producer with a window back what its message took of it (Message.getSize)."""

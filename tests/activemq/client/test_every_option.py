@@ -7,6 +7,7 @@ import logging
 import random
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,9 +21,9 @@ from pyengine.activemq.options import (
     WITHOUT_EFFECT,
     connection_options,
 )
-from pyengine.activemq.transport.commands import MessageAck
+from pyengine.activemq.transport.commands import ConnectionInfo, ConnectionSink, MessageAck, MessageDispatch
 from pyengine.clock import ManualClock, Worker
-from pyengine.errors import ConfigurationError, InvalidMessageError, JMSError
+from pyengine.errors import ConfigurationError, InvalidMessageError, JMSError, TransactionRolledBackError
 from pyengine.topology import Policy
 from pyengine.topology.policy import (
     AbortSlowConsumerStrategy,
@@ -338,6 +339,61 @@ def given_back_too_often(scene: Scene) -> object:
     return bodies(scene.session(activemq.SESSION_TRANSACTED).create_consumer("q"))
 
 
+class _FailsOver(_Heard):
+    """A transport that may be interrupted, of a connection of its own."""
+
+    fault_tolerant = True
+    sink: ConnectionSink
+
+    def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
+        self.sink = sink
+        self._broker.add_connection(info, sink)
+
+
+def failing_over(scene: Scene) -> tuple[_FailsOver, activemq.Connection]:
+    transport = _FailsOver(scene.broker, [])
+    options = replace(scene.connection.options, client_id="another")
+    connection = ConnectionFactory(broker=transport, options=options).create_connection()  # type: ignore[arg-type]
+    connection.start()
+    return transport, connection
+
+
+def came_again(producers: int, messages: int) -> Observe:
+    """How often the first message is received that the broker dispatches again behind the others."""
+
+    def observe(scene: Scene) -> object:
+        transport, connection = failing_over(scene)
+        session = connection.create_session()
+        consumer = session.create_consumer("q")
+        for number in range(producers):
+            with session.create_producer("q") as producer:
+                for _ in range(messages):
+                    producer.send(str(number))
+        found = [consumer.receive(1.0) for _ in range(producers * messages)]
+        assert found[0] is not None
+        transport.sink.dispatch(MessageDispatch(consumer.consumer_id, consumer.destination, found[0].copy()))
+        again = consumer.receive_no_wait()
+        connection.close()
+        return 1 if again is None else 2
+
+    return observe
+
+
+def commits_after(scene: Scene) -> object:
+    """How many ms a commit waits whose message does not come again."""
+    transport, connection = failing_over(scene)
+    session = connection.create_session(activemq.SESSION_TRANSACTED)
+    scene.wire.send("q", 1)
+    session.create_consumer("q").receive(1.0)
+    transport.sink.interrupted()
+    before = scene.clock.now()
+    with pytest.raises(TransactionRolledBackError, match="1 previously delivered"):
+        session.commit()
+    waited = scene.clock.now() - before
+    connection.close()
+    return waited
+
+
 NONE_GONE = [1000] * 6 + ["gone"]
 EXPONENTIAL = "jms.redeliveryPolicy.useExponentialBackOff=true"
 SLOW = "jms.redeliveryPolicy.redeliveryDelay=10000&jms.redeliveryPolicy.initialRedeliveryDelay=10000"
@@ -366,6 +422,10 @@ URL: list[tuple[str, Observe, object, str, object, str]] = [
     ("sendAcksAsync", who_hears_of_acks, "listener", "false", "acknowledge", ""),
     ("nestedMapAndListEnabled", nested, 0, "false", 2, ""),
     ("warnAboutUnstartedConnectionTimeout", warned_of_start, 0, "200", 1, ""),
+    ("checkForDuplicates", came_again(1, 1), 1, "false", 2, ""),
+    ("auditDepth", came_again(1, 200), 1, "60", 2, ""),
+    ("auditMaximumProducerNumber", came_again(3, 1), 1, "2", 2, ""),
+    ("consumerFailoverRedeliveryWaitPeriod", commits_after, 0, "4000", 1000, ""),
     ("prefetchPolicy.all", shows("prefetch_size"), 1000, "7", 7, ""),
     ("prefetchPolicy.queuePrefetch", shows("prefetch_size"), 1000, "7", 7, ""),
     ("prefetchPolicy.queueBrowserPrefetch", browser_prefetch, 500, "7", 7, ""),

@@ -1,10 +1,8 @@
-"""A connection to an ActiveMQ broker over TCP, as a client sees it: OpenWire's commands, and the answers to them."""
+"""A broker of the network, as a client sees it: OpenWire's commands, and the answers to them."""
 
 from __future__ import annotations
 
-import socket
 import threading
-import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +11,6 @@ from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.data_structure import DataStructure
-from pyengine._engine.wire.openwire import MAX_FRAME_SIZE, OpenWireReader, OpenWireWriter
 from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
 from pyengine.activemq.transport import openwire_messages as openwire
 from pyengine.activemq.transport.commands import (
@@ -26,17 +23,14 @@ from pyengine.activemq.transport.commands import (
 )
 from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
 from pyengine.activemq.transport.java_exceptions import cause_of, error_of
-from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE, KEEP_ALIVE
+from pyengine.activemq.transport.openwire_channel import Channel, ChannelListener
 from pyengine.activemq.transport.tcp_options import TcpOptions
-from pyengine.activemq.transport.tls_options import tls_context
-from pyengine.clock import Clock, SystemClock, Worker
+from pyengine.clock import Clock, Worker
 from pyengine.destinations import Destination
-from pyengine.errors import IllegalStateError, JMSError, ProtocolError, PyengineError
-from pyengine.tls_layer import TlsLayer, shake_hands
+from pyengine.errors import IllegalStateError, JMSError, PyengineError
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
-READ = 64 * 1024
 TEMPORARY = Destination("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic", "topic")
 
 
@@ -50,13 +44,24 @@ class _Answer:
     __slots__ = ("arrived", "command", "failure")
 
     def __init__(self) -> None:
-        self.arrived = threading.Event()
+        self.arrived = threading.Condition()
         self.command: DataStructure | None = None
         self.failure: str | None = None
 
+    def is_given(self) -> bool:
+        return self.command is not None or self.failure is not None
 
-class TcpTransport:
-    """One connection of one client to a broker at ``host:port``, with TLS if the options have it.
+    def give(self, command: DataStructure | None, failure: str | None = None) -> None:
+        with self.arrived:
+            self.command, self.failure = command, failure
+            self.arrived.notify_all()
+
+
+class OpenWireTransport:
+    """A client at a broker of the network: Transport's calls as OpenWire's commands, and the answers to them.
+
+    channel: where the commands go out. options: of the connection. clock: of its waits. fault_tolerant: the channel
+    fails over.
 
     See commands.Transport for its calls.
 
@@ -64,15 +69,11 @@ class TcpTransport:
     remove something.
     """
 
-    def __init__(self, host: str, port: int, options: TcpOptions | None = None) -> None:
-        self._host, self._port = host, port
-        self._options = TcpOptions() if options is None else options
-        self._scheme = "tcp" if self._options.tls is None else "ssl"
-        self._tls: TlsLayer | None = None
-        self._clock = SystemClock(f"ActiveMQ Connection {self} Timer")
-        self._reader = OpenWireReader(max_frame_size=HANDSHAKE_SIZE)
-        self._writer = OpenWireWriter()
-        self._writing = threading.Lock()
+    def __init__(self, channel: Channel, options: TcpOptions, clock: Clock, *, fault_tolerant: bool = False) -> None:
+        self.fault_tolerant = fault_tolerant
+        self._channel = channel
+        self._options = options
+        self._clock = clock
         self._state = threading.Lock()
         self._answers: dict[int, _Answer] = {}
         self._commands = 0
@@ -85,80 +86,22 @@ class TcpTransport:
         self._sessions: dict[str, set[DataStructure]] = {}
         self._foreign_ids: dict[str, DataStructure] = {}
         self._temporary: set[Destination] = set()
-        self._agreed = threading.Event()
-        self._last_read = self._last_write = time.monotonic()
         self._worker: Worker | None = None
         self._info: ConnectionInfo | None = None
-        self.wire_format = self._options.format
         self.broker_name: str | None = None
-        self._socket = self._connect()
-        self._thread = threading.Thread(target=self._read, name=f"ActiveMQ Transport: {self}", daemon=True)
 
     def __str__(self) -> str:
-        return f"{self._scheme}://{self._host}:{self._port}"
+        return str(self._channel)
 
     @property
     def clock(self) -> Clock:
-        """The system's."""
+        """The one that it was given."""
         return self._clock
 
     @property
     def release(self) -> str:
         """See Transport. The newest: what differs is the broker's."""
         return "newest"
-
-    # The socket
-
-    def _connect(self) -> socket.socket:
-        timeout = self._options.connection_timeout
-        try:
-            found = socket.create_connection((self._host, self._port), timeout / 1000 if timeout else None)
-            if self._options.tls is not None:
-                self._tls = shake_hands(found, tls_context(self._options.tls, "", server=False), self._host)
-        except OSError as error:
-            self._clock.close()
-            raise JMSError(f"Could not connect to broker URL: {self}. Reason: {error}") from error
-        found.settimeout(self._options.so_timeout / 1000 if self._options.so_timeout else None)
-        if self._options.tcp_no_delay:
-            found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._options.keep_alive:
-            found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return found
-
-    def _read(self) -> None:
-        try:
-            tls = self._tls
-            data = b"" if tls is None else tls.receive(b"")  # what came with the end of the handshake
-            while not self._closed:
-                self._reader.feed(data)
-                for command in self._reader:
-                    self._receive(command)
-                data = self._socket.recv(READ)
-                if not data:
-                    raise ProtocolError("the broker has closed the connection")
-                self._last_read = time.monotonic()
-                if tls is not None:
-                    data = tls.receive(data)
-        except (OSError, PyengineError) as error:
-            self._fail(str(error))
-        except Exception as error:
-            LOG.exception("%s: what the broker sent could not be handled", self)
-            self._fail(str(error))
-
-    def _write(self, command: DataStructure) -> None:
-        """Send one command."""
-        with self._writing:
-            self._check()
-            try:
-                data = self._writer.write(command)
-                self._socket.sendall(data if self._tls is None else self._tls.wrap(data))
-            except OSError as error:
-                failure = str(error)
-            else:
-                self._last_write = time.monotonic()
-                return
-        self._fail(failure)
-        raise JMSError(f"the connection failed: {failure}")
 
     def _check(self) -> None:
         if self._failed is not None:
@@ -172,13 +115,8 @@ class TcpTransport:
                 return
             self._failed = reason
             waiting, self._answers = list(self._answers.values()), {}
-        self._agreed.set()
         for answer in waiting:
-            answer.failure = reason
-            answer.arrived.set()
-        with suppress(OSError):  # wakes the thread that reads, which closing alone does not
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+            answer.give(None, reason)
         if self._sink is not None and not self._leaving:
             self._sink.failed(reason)
 
@@ -188,16 +126,11 @@ class TcpTransport:
             self._closed = True
             waiting, self._answers = list(self._answers.values()), {}
         for answer in waiting:
-            answer.failure = "it is closed"
-            answer.arrived.set()
-        with suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
+            answer.give(None, "it is closed")
+        self._channel.close()
         if self._worker is not None:
             self._worker.close()
-        if self._thread.is_alive() and self._thread is not threading.current_thread():
-            self._thread.join(5)
-        self._clock.close()
+        self._channel.join()
 
     # Commands out
 
@@ -206,7 +139,8 @@ class TcpTransport:
         with self._state:
             self._commands += 1
             number = self._commands
-        self._write(command.replace(command_id=number))
+        self._check()
+        self._channel.oneway(command.replace(command_id=number))
 
     def _request(self, command: DataStructure, timeout: int | None = None) -> DataStructure:
         """Wait for the answer. Raises what the broker answers with, JMSError if none comes within ``timeout`` ms."""
@@ -216,12 +150,15 @@ class TcpTransport:
             number = self._commands
             self._answers[number] = answer
         try:
-            self._write(command.replace(command_id=number, response_required=True))
+            self._check()
+            self._channel.oneway(command.replace(command_id=number, response_required=True))
         except BaseException:
             self._answers.pop(number, None)
             raise
         patience = self._options.request_timeout if timeout is None else timeout
-        if not answer.arrived.wait(patience / 1000 if patience else None):
+        with answer.arrived:
+            given = self._clock.wait(answer.arrived, answer.is_given, patience or None)
+        if not given:
             self._answers.pop(number, None)
             raise JMSError(f"{command.kind.name}: the broker did not answer within {patience} ms")
         if answer.failure is not None or answer.command is None:
@@ -239,15 +176,9 @@ class TcpTransport:
         elif name.endswith("Response"):
             answer = self._answers.pop(command.correlation_id, None)
             if answer is not None:
-                answer.command = command
-                answer.arrived.set()
-        elif name == "WireFormatInfo":
-            self._negotiate(command)
+                answer.give(command)
         elif name == "BrokerInfo":
             self.broker_name = command.broker_name
-        elif name == "KeepAliveInfo":
-            if command.response_required:
-                self._write(KEEP_ALIVE)
         elif name == "ConsumerControl":
             if command.close and self._sink is not None and command.consumer_id is not None:
                 self._sink.control(ConsumerControl(openwire.id_text(command.consumer_id)))
@@ -255,13 +186,6 @@ class TcpTransport:
             LOG.error("%s: the broker reports: %s", self, error_of(command.exception))
         elif command is not NO_COMMAND and name not in ("ConnectionControl", "ProducerAck", "ControlCommand"):
             LOG.warning("%s: the broker sent a %s, which is not for a client", self, name)
-
-    def _negotiate(self, command: DataStructure) -> None:
-        self.wire_format = agreed = self._options.format.agree(command)
-        self._reader.use(max_frame_size=min(agreed.max_frame_size, MAX_FRAME_SIZE), **agreed.settings())
-        with self._writing:
-            self._writer.use(**agreed.settings())
-        self._agreed.set()
 
     def _dispatch(self, command: DataStructure) -> None:
         if command.consumer_id is None:
@@ -314,35 +238,6 @@ class TcpTransport:
             else:
                 self._temporary.add(command.destination)
 
-    # Silence
-
-    def _monitor(self) -> None:
-        silence = self.wire_format.max_inactivity_duration
-        if silence > 0 and self._options.use_inactivity_monitor:
-            first = self.wire_format.max_inactivity_duration_initial_delay
-            self._clock.call_at(self._clock.now() + max(1, silence // 3), lambda: self._keep_alive(silence / 3000))
-            self._clock.call_at(self._clock.now() + first + silence, lambda: self._look_for_silence(silence / 1000))
-
-    def _keep_alive(self, interval: float) -> None:
-        if self._closed or self._failed is not None:
-            return
-        if time.monotonic() - self._last_write >= interval * 0.9:
-            with suppress(PyengineError):
-                self._write(KEEP_ALIVE)
-        with suppress(IllegalStateError):
-            self._clock.call_at(self._clock.now() + max(1, int(interval * 1000)), lambda: self._keep_alive(interval))
-
-    def _look_for_silence(self, interval: float) -> None:
-        if self._closed or self._failed is not None:
-            return
-        if time.monotonic() - self._last_read >= interval:
-            self._fail(f"Channel was inactive for too (>{interval * 1000:.0f}) long: {self}")
-            return
-        with suppress(IllegalStateError):
-            self._clock.call_at(
-                self._clock.now() + max(1, int(interval * 1000)), lambda: self._look_for_silence(interval)
-            )
-
     # Connection
 
     def add_connection(self, info: ConnectionInfo, sink: ConnectionSink) -> None:
@@ -351,13 +246,9 @@ class TcpTransport:
         self._info = info = replace(info, client_id=info.client_id or own)
         self._sink = sink
         try:
-            self._write(replace(self._options.format, host=self._host).command())
-            self._thread.start()
-            patience = self._options.connection_timeout
-            if not self._agreed.wait(patience / 1000 if patience else None):
-                raise JMSError(f"Wire format negotiation timeout: peer did not send his wire format: {self}")
-            self._check()
-            self._monitor()
+            self._channel.start(
+                ChannelListener(self._receive, self._fail, lambda: sink.interrupted(), lambda: sink.resumed())
+            )
             self._request(
                 TYPES["ConnectionInfo"](
                     connection_id=openwire.connection_id(info.connection_id),
@@ -366,6 +257,7 @@ class TcpTransport:
                     password=self._options.password,
                     manageable=True,
                     client_master=True,
+                    fault_tolerant=self.fault_tolerant,
                 ),
                 self._options.connect_response_timeout,
             )
