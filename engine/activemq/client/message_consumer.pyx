@@ -362,12 +362,12 @@ cdef class Consumption:
             return self.offer(dispatch, now)
         else:
             self.poison(dispatch, f"Suppressing duplicate delivery on connection, consumer {self.consumer_id}")
-        if self.prefetch == 0:                 # whoever asked for it would wait for ever, as the real client does
+        if self.prefetch == 0:                 # its receiver would wait for ever, as in the real client
             self.waiting.enqueue(MessageDispatch(self.consumer_id, None, None))
         return Offer.KEPT
 
     cdef int give_up(self, object dispatches) except -1:
-        """These messages may come again: they are no duplicates then."""
+        """These messages may come again, and are not duplicates then."""
         cdef MessageDispatch dispatch
         if self.audit is not None and not self.browser:
             for found in dispatches:

@@ -536,10 +536,10 @@ cdef class TopicRegion(Region):
 
     def set_prefetch(self, subscription, int64_t prefetch, *, int64_t now=0):
         """A subscription may hold so many messages unacknowledged from now on; return what it gets."""
-        cdef Subscription it = self.subscription_at(subscription)
+        cdef Subscription found = self.subscription_at(subscription)
         self.open()
-        it.prefetch = prefetch
-        it.dispatch_waiting(now)
+        found.prefetch = prefetch
+        found.dispatch_waiting(now)
         return self.take()
 
     def pull_mark(self, subscription):

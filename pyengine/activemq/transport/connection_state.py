@@ -1,4 +1,4 @@
-"""What a client has told a broker, so that another one can be told it too (state.ConnectionStateTracker)."""
+"""The state of a connection, which another broker is given after a failover (state.ConnectionStateTracker)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MESSAGE = TYPES["Message"]
 
 
 class Tracked:
-    """A command that is restored by itself. on_response: called with its answer; None: nobody has to be."""
+    """A command that is restored by itself. on_response: called with its answer; None: the answer changes nothing."""
 
     __slots__ = ("on_response",)
 
@@ -107,7 +107,7 @@ class ConnectionStateTracker:
         if self._track_messages and command.kind.extends(_MESSAGE) and command.transaction_id is None:
             self._cache_size += size_of(command)
 
-    # What is tracked
+    # Tracking
 
     def _add_connection(self, command: DataStructure) -> Tracked:
         self._connection = command
@@ -222,10 +222,10 @@ class ConnectionStateTracker:
             return Tracked(lambda answer: self._transactions.pop(name, None))
         return Tracked() if kind == PREPARE else None
 
-    # What is restored
+    # Restoring
 
     def restore(self, send: Callable[[DataStructure], None], answer: Callable[[DataStructure], None]) -> None:
-        """Tell a broker everything. answer: is given the answers that no broker can give: a commit that was under way
+        """Send a broker everything. answer: is given the answers that no broker can give: a commit that was under way
         has become a rollback."""
         if self._connection is None:
             return

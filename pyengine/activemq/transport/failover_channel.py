@@ -1,4 +1,4 @@
-"""A channel that connects again, to the same broker or another one, and tells it what the last one knew
+"""A channel that connects again, to the same broker or another one, and restores the connection's state there
 (FailoverTransport)."""
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Backup:
 
 @lru_cache(maxsize=256)
 def _place(address: str) -> tuple[str, int]:
-    """Where an address leads, for comparison."""
+    """The place that an address leads to, for comparison."""
     parts = address_of(address)
     try:
         return socket.gethostbyname(parts.name), parts.port
@@ -146,7 +146,7 @@ class FailoverChannel:
     # Commands out
 
     def oneway(self, command: DataStructure) -> None:
-        """See Channel: waits for a broker where there is none, but for what a new broker need not be told. Raises
+        """See Channel: waits for a broker when there is none, except with a command that a new broker need not get. Raises
         ChannelFailedError where none is looked for any more, or a message has waited for ``timeout``."""
         with self._changed:
             if self._connected is None and self._is_answered_here(command):
@@ -232,7 +232,7 @@ class FailoverChannel:
         self._listener.received(command)
 
     def _controlled(self, command: DataStructure) -> None:
-        """The broker says where else the client may go, or has to."""
+        """The broker names other addresses, where the client may go or has to."""
         elsewhere = (command.reconnect_to or "").strip()
         if elsewhere and self._options.reconnect_supported and self._is_usable(elsewhere):
             with self._changed:
@@ -475,7 +475,7 @@ class FailoverChannel:
             return str(error)
         finally:
             self._candidate = None
-        if channel.failure is not None:  # while it was nobody's
+        if channel.failure is not None:  # before it was the connected one
             self._fail(channel, channel.failure)
             return None
         self._listener.resumed()

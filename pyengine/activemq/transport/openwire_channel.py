@@ -55,7 +55,7 @@ class Link(Protocol):
 
 @dataclass(slots=True)
 class ChannelListener:
-    """Who hears of a channel. received: a command came. lost: it failed, once, with the reason. interrupted, resumed:
+    """The owner of a channel. received: a command came. lost: it failed, once, with the reason. interrupted, resumed:
     of a channel that fails over (failover_channel)."""
 
     received: Callable[[DataStructure], None]
@@ -163,7 +163,7 @@ class OpenWireChannel:
         """See Channel."""
         self._link.join()
 
-    # What comes
+    # Commands in
 
     def _arrived(self, data: bytes) -> None:
         self._last_read = self._link.now

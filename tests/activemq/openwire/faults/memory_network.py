@@ -38,7 +38,7 @@ class MemoryNetwork(network.MemoryNetwork):
         return ClientLink(self, address)
 
     def broker_at(self, address: str) -> Broker | None:
-        """Who listens there."""
+        """The broker that listens there."""
         found = self._services.get(address)
         assert found is None or isinstance(found, Broker)
         return found

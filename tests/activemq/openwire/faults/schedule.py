@@ -168,7 +168,7 @@ class Schedule:
             self.sent_twice |= set(self._sending)
 
     def take(self, consumer: MessageConsumer, message: Message) -> None:
-        """A message that was dispatched after another consumer had taken it must say so. A client that does not know
+        """A message that was dispatched after another consumer had taken it must be marked. A client that does not know
         yet that its connection broke may have it from before."""
         body = str(message.body)
         dispatched = self.network.dispatched[consumer.consumer_id, str(message.message_id)]
@@ -201,7 +201,7 @@ class Schedule:
         elif self.mode is AcknowledgeMode.SESSION_TRANSACTED:
             try:
                 session.rollback() if self.chance.random() < 0.2 else session.commit()
-            except JMSError:  # a broker that was given an acknowledgement of another one's message says so at commit
+            except JMSError:  # a broker that was given an acknowledgement of another one's message refuses the commit
                 self.events["rolled back"] += 1
 
     def leave(self) -> None:

@@ -1,6 +1,6 @@
 """Clients with ``failover:`` on our own brokers, which lose connections and are killed with their stores, in memory.
 
-What was confirmed is consumed, or lies in a queue, or is a dead letter; what comes again is marked redelivered.
+A confirmed message is consumed, or lies in a queue, or is a dead letter; one that comes again is marked redelivered.
 ``PYENGINE_FAULTS=2000`` plays so many schedules.
 """
 
