@@ -146,8 +146,8 @@ class FailoverChannel:
     # Commands out
 
     def oneway(self, command: DataStructure) -> None:
-        """See Channel: waits for a broker when there is none, except with a command that a new broker need not get. Raises
-        ChannelFailedError where none is looked for any more, or a message has waited for ``timeout``."""
+        """See Channel: waits for a broker when there is none, except with a command that a new broker need not get.
+        Raises ChannelFailedError if none is looked for any more, or a message has waited for ``timeout``."""
         with self._changed:
             if self._connected is None and self._is_answered_here(command):
                 return
@@ -232,7 +232,7 @@ class FailoverChannel:
         self._listener.received(command)
 
     def _controlled(self, command: DataStructure) -> None:
-        """The broker names other addresses, where the client may go or has to."""
+        """The broker names other addresses, for the client to know or to go to."""
         elsewhere = (command.reconnect_to or "").strip()
         if elsewhere and self._options.reconnect_supported and self._is_usable(elsewhere):
             with self._changed:
@@ -319,7 +319,7 @@ class FailoverChannel:
     # Connecting, on the worker
 
     def _wake(self, delay: int = 0) -> None:
-        """Look at what there is to do, after ``delay`` ms."""
+        """Do the next step of connecting, after ``delay`` ms."""
         if self._closed:
             return
         if delay <= 0:

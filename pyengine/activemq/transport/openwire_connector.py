@@ -30,9 +30,10 @@ def broker_identity(name: str, started: int) -> DataStructure:
 class OpenWireEnd:
     """The broker's end of one connection: bytes to commands for its OpenWireSession, and back.
 
-    write: takes bytes for the client. dispatch, control, failed: see OpenWireSession. monitor: called with three times in seconds,
-    when silence is looked at first, how long it may last, and how often something must be written. displace: the
-    connection of that id is here now. end_later: the connection ends in so many seconds, with the reason.
+    write: takes bytes for the client. dispatch, control, failed: see OpenWireSession. monitor: called with three
+    times in seconds, when silence is looked at first, how long it may last, and how often something must be
+    written. displace: the connection of that id is here now. end_later: the connection ends in so many seconds,
+    with the reason.
     """
 
     def __init__(
