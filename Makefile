@@ -17,11 +17,12 @@
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
 #   make oldest  the tests of Spark and of the command line with the oldest releases that the extras allow (Python 3.11 or 3.12)
+#   make site    the documentation as a site in out/site, each link looked at; it opens from the disk, search included
 #   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint memory interop wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
+.PHONY: run test bench lint memory interop site wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -106,6 +107,9 @@ oldest: build
 		$$($(BIN)/python wheels/oldest.py spark cli report xpath lint metrics flights)
 	PYTHONPATH=. out/oldest/bin/python -m pytest tests/spark tests/cli tests/backlog tests/topology $(PYTEST_ARGS)
 
+site: compiled $(VENV)/site.stamp
+	$(BIN)/python -m website.build
+
 wheels: $(VENV)/created.stamp
 	$(BIN)/python wheels/build.py
 
@@ -141,6 +145,10 @@ $(VENV)/java.stamp: | compiled
 
 $(VENV)/bench.stamp: $(VENV)/installed.stamp
 	@$(INSTALL) ".[bench]"
+	@touch $@
+
+$(VENV)/site.stamp: $(VENV)/installed.stamp
+	@$(INSTALL) ".[site]"
 	@touch $@
 
 clean:
