@@ -4,18 +4,55 @@ Ctrl-C."""
 from __future__ import annotations
 
 import base64
+import io
 import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from pyengine import errors
 from pyengine.errors import PyengineError
 
 if TYPE_CHECKING:
     from pyengine.backlog.tables.rows import Reject
 
 _MARK = "pyengine-error:"
+
+
+# Values that an error may quote, beside those that pickle has no name for.
+_VALUES = {
+    ("builtins", "bytearray"), ("builtins", "complex"), ("builtins", "frozenset"), ("builtins", "set"),
+    ("datetime", "date"), ("datetime", "datetime"), ("datetime", "time"), ("datetime", "timedelta"),
+    ("datetime", "timezone"), ("decimal", "Decimal"), ("pathlib", "PosixPath"), ("pathlib", "WindowsPath"),
+    ("uuid", "UUID"), ("numpy", "dtype"), ("numpy._core.multiarray", "scalar"), ("numpy.core.multiarray", "scalar"),
+}  # fmt: skip
+
+
+class _Errors(pickle.Unpickler):
+    """Reads errors of ours and nothing else: the text of Spark's report may quote what a message said."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Raises UnpicklingError for everything that an error of ours is not made of."""
+        if module == errors.__name__:
+            found = getattr(errors, name, None)
+            if name.startswith("_rebuild_") or (isinstance(found, type) and issubclass(found, PyengineError)):
+                return found
+        if (module, name) in _VALUES:
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"{module}.{name} is not part of an error of pyengine")
+
+
+def _sent(text: str) -> PyengineError | None:
+    """The error that a worker sent, in the text of Spark's report; None if there is none."""
+    for packed in re.findall(re.escape(_MARK) + r"([A-Za-z0-9+/=]+):", text):
+        try:
+            found = _Errors(io.BytesIO(base64.b64decode(packed))).load()
+        except Exception:  # not ours: a reader of pickles may raise anything, and Spark's own error is raised instead
+            continue
+        if isinstance(found, PyengineError):
+            return found
+    return None
 
 
 class WorkerError(Exception):
@@ -41,10 +78,9 @@ def raised_on_driver() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        found = re.search(re.escape(_MARK) + r"([A-Za-z0-9+/=]+):", str(error))
-        if found is None:
+        original = _sent(str(error))
+        if original is None:
             raise
-        original = pickle.loads(base64.b64decode(found.group(1)))
         raise original from None
 
 
