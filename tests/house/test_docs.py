@@ -14,6 +14,7 @@ from tests.house.examples import ROOT, blocks, run
 from tests.house.wrapping import wrapped
 
 PAGES = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
+BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
 WRONG_ON_PURPOSE = {  # a listener names an ack_index that does not exist
     "rocketmq-consumer.md",
     "rocketmq-offsets.md",
@@ -48,7 +49,7 @@ def test_a_page_opens_with_an_example(page: str) -> None:
 NOT_WRAPPED = {"benchmarks.md", "diagnose.md", "spark.md"}  # it can only shrink
 
 
-@pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), *BESIDE])
 def test_prose_wraps_at_100(page: str) -> None:
     """``python -m tests.house.wrapping PAGE`` wraps it."""
     text = (ROOT / page).read_text("utf-8")
@@ -122,7 +123,7 @@ def anchors(page: Path) -> set[str]:
     return {slug(heading) for heading in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)}
 
 
-@pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), *BESIDE])
 def test_every_link_leads_somewhere(page: str) -> None:
     for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", (ROOT / page).read_text("utf-8")):
         target = (ROOT / page).parent / link if link else ROOT / page

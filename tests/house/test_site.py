@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from website.badges import badges
 from website.links import broken_links
 from website.pages import relinked, staged, with_anchors_of
 from website.reference import PACKAGES, as_markdown
@@ -77,3 +78,9 @@ def test_broken_links_and_foreign_scripts_are_found(tmp_path: Path) -> None:
         "a.html: b.html#gone has no such anchor",
         "a.html: c.html is not there",
     ]
+
+
+def test_badges_are_true() -> None:
+    """``python -m website.badges`` writes them."""
+    written = {path.name: path.read_text("utf-8") for path in (ROOT / "docs/badges").iterdir()}
+    assert written == badges()

@@ -18,8 +18,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ALLOWED = Path(__file__).with_name("words.toml")
-FOLDERS = ("engine", "pyengine", "bench", "tests", "wheels", "docs")
-PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "setup.py", "pyengine_pytest.py")
+FOLDERS = ("engine", "pyengine", "bench", "tests", "wheels", "website", "docs")
+PAGES = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "CHANGELOG.md",
+    "setup.py",
+    "pyengine_pytest.py",
+)
 PYTHON = {".py", ".pyx", ".pxd", ".pyi"}
 
 # Construction -> (what it looks like, what to write).
