@@ -1,5 +1,7 @@
 """ActiveMQ's and RocketMQ's dispatch rules: which consumer gets which message, when, and why the rest waits."""
 
+import sys
+
 try:
     from pyengine._engine.columns.arrow import Columns
 except ModuleNotFoundError as error:
@@ -53,6 +55,13 @@ from pyengine.errors import (
     UnsupportedColumnError,
 )
 
+# A free-threaded Python has turned the GIL on when it imported the core, unless its user forbade that.
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    raise ImportError(
+        "pyengine's core needs the GIL, and this Python keeps it off: start it without PYTHON_GIL=0 and -X gil=0, and "
+        "the import turns the GIL on for this process",
+        name="pyengine",
+    )
 register()
 
 __version__ = "0.1.0"

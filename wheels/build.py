@@ -86,7 +86,7 @@ def make_sdist(tools: Path) -> Path:
     return sdist
 
 
-def make_wheel(python: str, sdist: Path, tools: Path, scratch: Path) -> Path:
+def make_wheel(python: str, sdist: Path, tools: Path, scratch: Path, newest: str) -> Path:
     """Build one wheel with ``python`` from the source distribution, and repair it; return the finished file."""
     environment = scratch / "environment"
     run(python, "-m", "venv", environment)
@@ -102,7 +102,7 @@ def make_wheel(python: str, sdist: Path, tools: Path, scratch: Path) -> Path:
     if sys.platform != "linux":
         return built
     path = f"{tools}:{os.environ['PATH']}"
-    repair = ["repair", "--plat", NEWEST_PLATFORM, "--wheel-dir", scratch / "repaired", built]
+    repair = ["repair", "--plat", newest, "--wheel-dir", scratch / "repaired", built]
     run(tools / "auditwheel", *repair, PATH=path, SOURCE_DATE_EPOCH=epoch())
     (finished,) = (scratch / "repaired").glob("*.whl")
     return finished
@@ -146,6 +146,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("python", nargs="*", help="interpreters; without one, the supported ones on PATH")
     parser.add_argument("--twice", action="store_true", help="build each wheel twice and compare the bytes")
+    parser.add_argument("--platform", default=NEWEST_PLATFORM, help="the newest tag that a wheel may have")
     given = parser.parse_args()
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
@@ -159,8 +160,9 @@ def main() -> None:
         for version, python in sorted(found.items()):
             print(f"Python {version}: building from the sdist, repairing, checking, installing", flush=True)
             with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-                made = make_wheel(python, sdist, tools, Path(one))
-                if given.twice and digest(made) != digest(again := make_wheel(python, sdist, tools, Path(other))):
+                made = make_wheel(python, sdist, tools, Path(one), given.platform)
+                again = make_wheel(python, sdist, tools, Path(other), given.platform) if given.twice else made
+                if digest(made) != digest(again):
                     shutil.copy2(again, OUT / f"{again.name}.second")
                     shutil.copy2(made, OUT)
                     sys.exit(f"{made.name}: two builds differ; both are in {OUT.relative_to(ROOT)}")
