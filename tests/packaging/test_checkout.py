@@ -23,7 +23,7 @@ def test_a_checkout_that_is_not_compiled_says_so(tmp_path: Path, module: str) ->
 
 
 def test_a_python_that_keeps_the_gil_off_is_refused() -> None:
-    """As PYTHON_GIL=0 has a free-threaded one; wheels/README.md says which of those ran."""
+    """As PYTHON_GIL=0 has a free-threaded one; wheels/README.md lists which of those ran."""
     code = "import sys; sys._is_gil_enabled = lambda: False; import pyengine"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = done.stderr.splitlines()[-1]
