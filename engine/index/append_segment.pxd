@@ -1,24 +1,30 @@
-"""append_segment: a segment that takes one subscription after another, for sets too large to build anew.
+"""append_segment: a segment that takes one subscription after another, for sets too large to build again.
 
-It shares the bounds and points of a built segment, its *model*: only what its entries say of the buckets is its own.
-A text that the model does not know is one of the unknown, and asked of the programs. Entries are behind no access
-point. Its bits lie line by line, and a line is made when its first entry comes: an addition touches only that line.
+It shares the bounds and points of a built segment, its *model*; only the bits of its entries in the buckets are its
+own. A string that the model does not know falls into the buckets of unknown texts, and the programs are asked about it.
+No entry has an access point. The bits lie line by line, and a line is written when its first entry is added: an
+addition touches only that line.
 
-Who matches meanwhile does not see a new entry, because its bit is not alive for him.
+A search that runs meanwhile does not see a new entry, because the entry is not alive in the search's snapshot.
 """
 
-from pyengine._engine.index.segment_builder cimport Builder
+from cython cimport final
+
+from pyengine._engine.index.bucket_verdicts cimport BucketVerdicts
+from pyengine._engine.index.requirement_list cimport Requirement, RequirementList
 from pyengine._engine.index.segment cimport Segment, Subscription
 
 
-cdef class Annex(Builder):
-    cdef int room                    # entries
-    cdef int leaf_room
-    cdef bint unknown                # the need names a text that the model does not know
+@final
+cdef class AppendSegment:
+    cdef Segment segment
+    cdef RequirementList requirements    # of the entry that is added
+    cdef BucketVerdicts verdicts
+    cdef int room                        # entries
 
-    cdef int find_texts(self) except -1
-    cdef bint take(self, Subscription it) except -1         # False: it is full
-    cdef int enter(self, Subscription it, int first, int stop) except -1
+    cdef bint add(self, Subscription subscription) except -1         # False: it is full
+    cdef int add_entry(self, Subscription subscription, int first, int stop) except -1
+    cdef void refuse(self, const Requirement* requirement) noexcept  # in every bucket
 
 
-cdef Annex annex_of(Segment model, int room)
+cdef AppendSegment append_segment_of(Segment model, int room)

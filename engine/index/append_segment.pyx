@@ -1,137 +1,89 @@
 # cython: freethreading_compatible=True
-"""See append_segment.pxd."""
+"""A segment that takes one subscription after another; see append_segment.pxd."""
 
+from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize
-from pyengine._engine.index.segment_builder cimport Builder, Need
-from pyengine._engine.index.message_view cimport WORD, Reading, point_of
-from pyengine._engine.index.constants cimport Point, seek
-from pyengine._engine.selector.program cimport PREFIX, Leaf
-from pyengine._engine.index.requirements cimport MAY_BE_FALSE, MAY_BE_TRUE, MOST_BRANCHES
+from pyengine._engine.index.bucket_verdicts cimport BucketVerdicts, bucket_verdicts_of
+from pyengine._engine.index.requirement_list cimport (
+    LONGEST_TEXT,
+    Requirement,
+    RequirementList,
+    requirement_list_of,
+)
+from pyengine._engine.index.requirements cimport MOST_BRANCHES
 from pyengine._engine.index.segment cimport (
     LINE,
     OPEN_TO_PROGRAMS,
-    STRANGE_BUCKET,
     Segment,
     Subscription,
     Table,
     first_text_stretch,
 )
-from pyengine._engine.java.value cimport Value
-
-cdef enum:
-    LONGEST = 250            # bytes of a text that is indexed
+from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 
 
-cdef class Annex(Builder):
-    """An annex under construction, as long as it lives; see append_segment.pxd."""
+@final
+cdef class AppendSegment:
+    """Internal to Subscriptions; see append_segment.pxd."""
 
-    cdef int table(self, int slot) except -2:
-        return self.table_of.get(slot, -1)
-
-    cdef bint add_point(self, Need* need, const Value* constant) except -1:
-        cdef Segment segment = self.segment
-        cdef Reading reading
-        cdef Point* point
-        if not point_of(constant, &reading, &segment.scratch):
-            return False
-        if reading.kind != WORD:
-            return True              # of no use without access points
-        if reading.length > LONGEST:
-            return False
-        point = seek(segment.points, segment.point_room, need.table, &reading)
-        if point.of == 0:
-            self.unknown = True
-            return True
-        self.seat(need, point)
-        return True
-
-    cdef bint add_need(self, int32_t entry, const Leaf* leaf, int slot, int stop) except -1:
-        cdef Need* need
-        cdef Table* table
-        cdef int64_t bucket, at
-        self.unknown = False
-        if not Builder.add_need(self, entry, leaf, slot, stop):
-            return False
-        need = &self.needs[self.need_count - 1]
-        table = &self.segment.tables[need.table]
-        # Refused is what a bucket says until it is marked.
-        at = (entry >> 9) * self.segment.line_step + (entry >> 6 & 7)
-        for bucket in range(table.buckets):
-            table.passed[at + bucket * self.segment.bucket_step] &= ~(<uint64_t> 1 << (entry & 63))
-        if leaf.kind == PREFIX and self.texts_of is None:
-            self.find_texts()
-        self.judge(need)
-        if self.unknown:
-            if table.text_bound_count:
-                self.mark(need, first_text_stretch(table), table.text_bound_count + 1, MAY_BE_FALSE | MAY_BE_TRUE)
-            self.mark(need, STRANGE_BUCKET, 1, MAY_BE_FALSE | MAY_BE_TRUE)
-        return True
-
-    cdef int find_texts(self) except -1:
-        """The texts of tables that have a bucket for each."""
-        cdef int64_t index
-        cdef const Point* point
-        cdef const Table* table
-        self.texts_of = {}
-        for index in range(self.segment.point_room):
-            point = &self.segment.points[index]
-            if point.of & 3 == WORD:
-                table = &self.segment.tables[point.of >> 2]
-                if table.distinct <= table.texts:
-                    self.texts_of.setdefault(point.of >> 2, []).append(index)
-        return 0
-
-    cdef bint take(self, Subscription it) except -1:
+    cdef bint add(self, Subscription subscription) except -1:
         cdef Segment segment = self.segment
         cdef int32_t[MOST_BRANCHES + 1] bounds
         cdef int branch, count
-        if it.program.leaf_count > self.leaf_room:
-            self.requirements = <int32_t*> resize(self.requirements, it.program.leaf_count * sizeof(int32_t))
-            self.leaf_room = it.program.leaf_count
-        count = self.branches_of(it, bounds)
+        self.requirements.reserve_leaves(subscription.program.leaf_count)
+        count = self.requirements.branches_of(subscription, bounds)
         if segment.size + count > self.room:
             return False
         for branch in range(count):
-            self.enter(it, bounds[branch], bounds[branch + 1])
+            self.add_entry(subscription, bounds[branch], bounds[branch + 1])
         segment.members += 1
-        segment.needs_gil |= it.program.needs_gil
-        segment.widest = max(segment.widest, <int> len(it.program.names))
+        segment.needs_gil |= subscription.program.needs_gil
+        segment.widest = max(segment.widest, <int> len(subscription.program.names))
         return True
 
-    cdef int enter(self, Subscription it, int first, int stop) except -1:
-        """The next entry."""
+    cdef int add_entry(self, Subscription subscription, int first, int stop) except -1:
         cdef Segment segment = self.segment
         cdef int32_t entry = segment.size
+        cdef int64_t index
         if entry % LINE == 0:
             memset(segment.passed + entry // LINE * segment.line_step, 0xFF, segment.line_step * 8)
-        self.need_count = self.seat_count = 0
-        self.collect_entry(it, entry, first, stop)
-        segment.entries.append(it)
-        segment.subscriptions[entry] = <PyObject*> it
-        segment.keys[entry] = <PyObject*> it.key
-        segment.numbers[entry] = it.number
-        it.settle(segment, entry)
-        segment.order[entry] = it.places[0]
+        self.requirements.clear()
+        self.requirements.collect(subscription, entry, first, stop)
+        for index in range(self.requirements.size):
+            self.refuse(&self.requirements.at[index])
+            self.verdicts.judge(&self.requirements.at[index])
+        segment.entries.append(subscription)
+        segment.subscriptions[entry] = <PyObject*> subscription
+        segment.keys[entry] = <PyObject*> subscription.key
+        segment.numbers[entry] = subscription.number
+        subscription.settle(segment, entry)
+        segment.order[entry] = subscription.places[0]
         segment.size += 1
         return 0
 
+    cdef void refuse(self, const Requirement* requirement) noexcept:
+        cdef Table* table = &self.segment.tables[requirement.table]
+        cdef int64_t bucket
+        cdef int64_t at = (requirement.entry >> 9) * self.segment.line_step + (requirement.entry >> 6 & 7)
+        for bucket in range(table.buckets):
+            table.passed[at + bucket * self.segment.bucket_step] &= ~(<uint64_t> 1 << (requirement.entry & 63))
 
-cdef Annex annex_of(Segment model, int room):
-    """An empty annex of a built segment, or of the same model as another annex."""
-    cdef Annex annex = Annex()
+
+cdef AppendSegment append_segment_of(Segment model, int room):
+    """An empty one. model: a built segment, or another append segment, whose model it shares."""
+    cdef AppendSegment appended = AppendSegment()
     cdef Segment segment = Segment()
     cdef Table* table
     cdef int number
     if model.model is not None:
         model = model.model
-    annex.segment = segment
-    annex.room = room
-    annex.table_of = {}
-    annex.name_strange(LONGEST)
+    appended.segment = segment
+    appended.room = room
+    appended.requirements = requirement_list_of(segment, True)
+    appended.verdicts = bucket_verdicts_of(segment, appended.requirements, LONGEST_TEXT)
     segment.model = model
     segment.shares = True
     segment.errors_count = model.errors_count
@@ -157,7 +109,7 @@ cdef Annex annex_of(Segment model, int room):
         table.buckets = first_text_stretch(table) + (table.text_bound_count + 1 if table.text_bound_count else 0)
         table.first = segment.buckets
         segment.buckets += table.buckets
-        annex.table_of[table.slot] = number
+        appended.requirements.table_of[table.slot] = number
     segment.table_count = segment.with_buckets = model.table_count
     segment.bucket_step = 8
     segment.line_step = <int64_t> segment.buckets * 8
@@ -169,4 +121,4 @@ cdef Annex annex_of(Segment model, int room):
     memset(segment.opens, OPEN_TO_PROGRAMS, segment.buckets)
     segment.share_buckets()
     segment.note_tables()
-    return annex
+    return appended

@@ -21,7 +21,7 @@ cdef class Living:               # which entries of a segment are alive
     cdef bint seen                   # by a snapshot: it changes no more
     cdef Living own(self)            # itself, or if it is seen its copy
     cdef Living without(self, Subscription gone)                 # in itself, or if it is seen in a copy
-    cdef Living with_one(self, Subscription new)                 # that its segment, an annex, has taken; the same
+    cdef Living with_one(self, Subscription new)                 # which its append segment has taken; the same
 
 
 cdef class Snapshot:

@@ -126,7 +126,7 @@ cdef struct Table:               # one slot
 
 cdef enum Openness:              # of a bucket
     SHUT = 0
-    OPEN_TO_PROGRAMS = 1         # an entry is open, or in an annex maybe
+    OPEN_TO_PROGRAMS = 1         # an entry is open, or in an append segment maybe
     OPEN_TO_INTERVALS = 2        # the same, of a table that is ``bounded``, in a stretch of the number line
 
 
@@ -172,23 +172,23 @@ cdef class Segment:
     cdef int buckets             # of all tables
     cdef int64_t bucket_step     # words from a bucket's bits of a line to the next bucket's, and to the next line's
     cdef int64_t line_step
-    cdef uint64_t* passed        # [bucket][line][8]; in an annex [line][bucket][8]
+    cdef uint64_t* passed        # [bucket][line][8]; in an append segment [line][bucket][8]
     cdef uint64_t* open
     cdef uint64_t* lively        # [bucket][word / 64]
     cdef uint8_t* opens          # [bucket]: Openness
-    cdef Segment model           # of an annex: whose bounds and points it shares; see append_segment.pxd
-    cdef bint shares             # it is an annex
+    cdef Segment model           # of an append segment: whose bounds and points it shares
+    cdef bint shares             # it is an append segment
     cdef bint errors_count
     cdef readonly bint needs_gil
     cdef int widest              # slots of the program with most
     cdef list entries            # Subscription by place
     cdef PyObject** subscriptions
-    cdef int64_t* numbers        # of its Subscriptions in the order of addition; an annex's as they came
+    cdef int64_t* numbers        # of its Subscriptions, in the order of addition; of an append segment, of arrival
     cdef PyObject** keys         # the same
     cdef bint consecutive        # each number is one more than the one before
     cdef int32_t* order          # place -> its hit: the place in ``numbers``
     cdef uint64_t* whole         # [line][8]
-    cdef Intervals* intervals    # [place], each a cache line; an annex has none
+    cdef Intervals* intervals    # [place], each a cache line; an append segment has none
     cdef Interval* more_intervals
     cdef uint64_t* by_intervals  # [line][8]: of a number it leaves nothing open but intervals; the same
     cdef uint64_t* of_intervals  # [line][8]: it is whole, each requirement an interval that null refuses; the same

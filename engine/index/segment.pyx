@@ -214,7 +214,7 @@ cdef class Segment:
     cdef void match(
             self, Event event, const Placed* placed, const uint64_t* alive, int* ranges, Found* found) noexcept nogil:
         cdef int64_t first = found.size
-        # An OR has several entries or postings and is found once; of an annex it is not known yet whether it has one.
+        # An OR has several entries or postings and is found once; whether an append segment has one is not known.
         found.at_once = found.any_order and not self.shares and self.posted is None and self.size == self.members
         if self.size:
             self.keep_matches(event, placed, alive, ranges, found)

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free
 
 from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros, try_resize
-from pyengine._engine.index.append_segment cimport annex_of
+from pyengine._engine.index.append_segment cimport append_segment_of
 from pyengine._engine.columns.arrow cimport Columns, columns_of, refused_text
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 from pyengine._engine.index.segment_builder cimport segment_of
@@ -32,8 +32,8 @@ cdef enum:
     SMALL_TAIL = 64
     LARGE_TAIL = 128
     LARGE = 20_000           # subscriptions from which on the tail may be large
-    SMALLEST_ANNEX = 4096    # entries
-    ANNEX_PART = 8           # of the subscriptions that an annex has room for
+    SMALLEST_APPEND = 4096   # entries
+    APPEND_PART = 8          # of the subscriptions that an append segment has room for
     LIKE_SIZES = 4           # segments of like size that are made one
     FEW_SLOTS = 256          # names that are not worth looking for those that nobody reads
     IDLE_PLACES = 4          # a list that is emptied and filled with one gives its memory back each time
@@ -59,7 +59,7 @@ cdef class Subscriptions:
         if unknown:
             raise unknown_arguments("Subscriptions", unknown, ("subscriptions", "dialect", "on_error"))
         if on_error not in ("raise", "reject"):
-            raise ValueError(f"on_error is {on_error!r}; it must be one of 'raise', 'reject'")
+            raise ValueError(f"on_error is {on_error!r}; subscription must be one of 'raise', 'reject'")
         Selector("TRUE", dialect)
         self.dialect = dialect
         self.on_error = on_error
@@ -96,7 +96,7 @@ cdef class Subscriptions:
         return f"<Subscriptions: {counted(len(self.by_key), 'selector')}, dialect={self.dialect!r}>"
 
     def __reduce__(self):
-        texts = {key: (<Subscription> it).selector.text for key, it in list(self.by_key.items())}
+        texts = {key: (<Subscription> subscription).selector.text for key, subscription in list(self.by_key.items())}
         return restored, (texts, self.dialect, self.on_error)
 
     def keys(self):
@@ -104,28 +104,28 @@ cdef class Subscriptions:
         return list(self.by_key)
 
     cdef Subscription made(self, object key, object selector, int64_t number):
-        cdef Subscription it = Subscription.__new__(Subscription)
+        cdef Subscription subscription = Subscription.__new__(Subscription)
         cdef int slot
         if isinstance(selector, Selector):
             if (<Selector> selector).dialect != self.dialect:
                 raise ValueError(
                     f"the selector of {key!r} is of dialect {(<Selector> selector).dialect!r}, not {self.dialect!r}")
-            it.selector = selector
+            subscription.selector = selector
         else:
             try:
-                it.selector = Selector(selector, self.dialect)
+                subscription.selector = Selector(selector, self.dialect)
             except InvalidSelectorError as error:
                 error.key = key
                 raise
             except TypeError as error:
                 raise TypeError(f"the selector of {key!r}: {error}") from None
-        it.key = key
-        it.program = it.selector.program
-        it.number = number
-        it.slots = <int*> allocate((len(it.program.names) + 1) * sizeof(int))
-        for slot, name in enumerate(it.program.names):
-            it.slots[slot] = self.slot_of.setdefault(name, len(self.slot_of))
-        return it
+        subscription.key = key
+        subscription.program = subscription.selector.program
+        subscription.number = number
+        subscription.slots = <int*> allocate((len(subscription.program.names) + 1) * sizeof(int))
+        for slot, name in enumerate(subscription.program.names):
+            subscription.slots[slot] = self.slot_of.setdefault(name, len(self.slot_of))
+        return subscription
 
     def add(self, key, selector):
         """Add one; ValueError if the key is there already."""
@@ -133,12 +133,12 @@ cdef class Subscriptions:
         try:
             if key in self.by_key:
                 raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
-            it = self.made(key, selector, self.next_number)
+            subscription = self.made(key, selector, self.next_number)
             self.next_number += 1
             self.mend()
-            self.by_key[key] = it
+            self.by_key[key] = subscription
             try:
-                self.swap(None, it)
+                self.swap(None, subscription)
             except BaseException:
                 del self.by_key[key]
                 raise
@@ -199,9 +199,9 @@ cdef class Subscriptions:
         self.lock.acquire()
         try:
             old = self.by_key[key]
-            it = self.made(key, selector, old.number)
-            self.swap(old, it)
-            self.by_key[key] = it
+            subscription = self.made(key, selector, old.number)
+            self.swap(old, subscription)
+            self.by_key[key] = subscription
             self.forget_slots()
         finally:
             self.lock.release()
@@ -222,9 +222,9 @@ cdef class Subscriptions:
             return 0
         everything = list(self.by_key.values())
         self.snapshot = None
-        self.annex = None
-        for it in everything:
-            (<Subscription> it).segment = None
+        self.appended = None
+        for subscription in everything:
+            (<Subscription> subscription).segment = None
         self.living = []
         self.tail = everything
         if len(everything) > SMALL_TAIL:
@@ -236,7 +236,7 @@ cdef class Subscriptions:
     cdef int take_in(self, list fresh) except -1:
         cdef list all_new
         self.snapshot = None
-        if len(fresh) == 1 and len(self.by_key) >= self._many and self.annexed(fresh[0]):
+        if len(fresh) == 1 and len(self.by_key) >= self._many and self.append(fresh[0]):
             return 0
         self.tail.extend(fresh)
         if len(self.tail) > (SMALL_TAIL if len(self.by_key) < LARGE else LARGE_TAIL):
@@ -245,41 +245,41 @@ cdef class Subscriptions:
             self.compact()
         return 0
 
-    cdef bint annexed(self, Subscription it) except -1:
-        """It goes to the annex, if there is a segment to be its model."""
+    cdef bint append(self, Subscription fresh) except -1:
+        """To the append segment; False: there is no segment that could be its model."""
         cdef Living one
         cdef int index
         if not self.living:
             return False
-        if self.annex is None or not self.annex.take(it):
+        if self.appended is None or not self.appended.add(fresh):
             self.living = [one for one in self.living if (<Living> one).count]
             if not self.living:
-                self.annex = None
+                self.appended = None
                 return False
             one = self.living[0]
-            self.annex = annex_of(one.segment, max(SMALLEST_ANNEX, <int> len(self.by_key) // ANNEX_PART))
-            self.living.append(Living(self.annex.segment))
-            self.annex.take(it)
+            self.appended = append_segment_of(one.segment, max(SMALLEST_APPEND, <int> len(self.by_key) // APPEND_PART))
+            self.living.append(Living(self.appended.segment))
+            self.appended.add(fresh)
         for index in range(len(self.living) - 1, -1, -1):
             one = self.living[index]
-            if one.segment is self.annex.segment:
-                self.living[index] = one.with_one(it)
+            if one.segment is self.appended.segment:
+                self.living[index] = one.with_one(fresh)
                 return True
-        raise AssertionError("the annex is no segment")
+        raise AssertionError("the append segment is not among the living ones")
 
     cdef int drop(self, Subscription gone) except -1:
         cdef int index
         cdef Living one
         self.snapshot = None
         if gone.segment is None:
-            self.tail = [it for it in self.tail if it is not gone]
+            self.tail = [subscription for subscription in self.tail if subscription is not gone]
             return 0
         for index in range(len(self.living)):
             one = self.living[index]
             if one.segment is gone.segment:
                 one = one.without(gone)
                 self.living[index] = one
-                if self.annex is not None and one.segment is self.annex.segment:
+                if self.appended is not None and one.segment is self.appended.segment:
                     return 0
                 if one.count == 0:
                     del self.living[index]
@@ -292,7 +292,7 @@ cdef class Subscriptions:
         """Make one of the last segments while there are several of like size."""
         cdef list together
         cdef Living one
-        self.annex = None            # it may become part of another
+        self.appended = None            # it may become part of another
         self.living.sort(key=lambda one: -(<Living> one).count)
         while len(self.living) >= LIKE_SIZES:
             least = (<Living> self.living[len(self.living) - 1]).count
@@ -318,18 +318,18 @@ cdef class Subscriptions:
     cdef int forget_slots(self) except -1:
         # Slots are numbered anew, and so is all that knows them; who matches keeps the old subscriptions.
         cdef dict before = self.slot_of, by_key = {}
-        cdef Subscription it
+        cdef Subscription subscription
         cdef set read
         if len(before) < self.slots_due:
             return 0
-        read = {name for it in self.by_key.values() for name in it.program.names}
+        read = {name for subscription in self.by_key.values() for name in subscription.program.names}
         self.slots_due = 2 * max(FEW_SLOTS, <int> len(read))
         if 2 * len(read) > len(before):
             return 0
         self.slot_of = {}
         try:
-            for key, it in self.by_key.items():
-                by_key[key] = self.made(key, it.selector, it.number)
+            for key, subscription in self.by_key.items():
+                by_key[key] = self.made(key, subscription.selector, subscription.number)
             segment = segment_of(list(by_key.values()), self.on_error == "raise") if len(by_key) > 16 else None
         except BaseException:
             self.slot_of = before
@@ -337,7 +337,7 @@ cdef class Subscriptions:
         self.by_key = by_key
         self.torn = True
         self.snapshot = None
-        self.annex = None
+        self.appended = None
         self.tail = [] if segment is not None else list(by_key.values())
         self.living = [] if segment is None else [Living(segment)]
         self.torn = False
@@ -351,13 +351,13 @@ cdef class Subscriptions:
         self.torn = True
         for one in self.living:
             everything += alive_of(one)
-        everything.sort(key=lambda it: (<Subscription> it).number)
+        everything.sort(key=lambda subscription: (<Subscription> subscription).number)
         self.snapshot = None
-        self.annex = None
+        self.appended = None
         self.tail = everything if len(everything) <= 16 else []
         self.living = [] if len(everything) <= 16 else [Living(segment_of(everything, self.on_error == "raise"))]
-        for it in self.tail:
-            (<Subscription> it).segment = None
+        for subscription in self.tail:
+            (<Subscription> subscription).segment = None
         self.torn = False
         return 0
 
@@ -374,7 +374,7 @@ cdef class Subscriptions:
     cdef Snapshot made_anew(self):
         cdef Snapshot snapshot
         cdef Living one
-        cdef Subscription it
+        cdef Subscription subscription
         cdef int index
         self.mend()
         snapshot = Snapshot.__new__(Snapshot)
@@ -402,10 +402,10 @@ cdef class Subscriptions:
             snapshot.widest = max(snapshot.widest, one.segment.widest)
             snapshot.needs_gil |= one.segment.needs_gil
         for index in range(snapshot.tail_count):
-            it = snapshot.tail[index]
-            snapshot.asked[index] = <PyObject*> it
-            snapshot.widest = max(snapshot.widest, <int> len(it.program.names))
-            snapshot.needs_gil |= it.program.needs_gil
+            subscription = snapshot.tail[index]
+            snapshot.asked[index] = <PyObject*> subscription
+            snapshot.widest = max(snapshot.widest, <int> len(subscription.program.names))
+            snapshot.needs_gil |= subscription.program.needs_gil
         self.snapshot = snapshot
         return snapshot
 
@@ -463,7 +463,7 @@ cdef class Subscriptions:
 
     cdef tuple placed(self, Snapshot snapshot, object batch, object missing, bint ordered):
         if missing not in ("raise", "null"):
-            raise ValueError(f"missing is {missing!r}; it must be one of 'raise', 'null'")
+            raise ValueError(f"missing is {missing!r}; subscription must be one of 'raise', 'null'")
         numbers = snapshot.ordered[0]
         if isinstance(batch, (list, tuple)):
             offsets, found = self.match_messages(snapshot, batch, ordered)
@@ -517,7 +517,7 @@ cdef class Subscriptions:
             name = snapshot.reader.names[slot]
             rows.places[slot] = columns.find(name)
             if rows.places[slot] < 0 and missing == "raise" and (self.dialect == "rocketmq" or not header_code(name)):
-                if any([name in (<Subscription> it).selector.names for it in living]):
+                if any([name in (<Subscription> subscription).selector.names for subscription in living]):
                     raise MissingColumnError(name, columns.offered)
         event = rows.search.event
         cdef int64_t* ends = &offset[0] + 1
@@ -548,16 +548,16 @@ cdef class Subscriptions:
         """Column by column: each selector of all rows, then who wants each row."""
         cdef int64_t row, at, size = columns.row_count
         cdef uint64_t word
-        cdef Subscription it
+        cdef Subscription subscription
         answers = {}
-        for it in living:
-            if it.selector not in answers:
-                answers[it.selector] = it.selector.mask_words(columns, self.on_error, missing)
+        for subscription in living:
+            if subscription.selector not in answers:
+                answers[subscription.selector] = subscription.selector.mask_words(columns, self.on_error, missing)
         offsets = numpy.zeros(size + 1, numpy.int64)
         cdef int64_t[::1] offset = offsets, into, next_of
         cdef const uint64_t[::1] words
-        for it in living:
-            words = answers[it.selector]
+        for subscription in living:
+            words = answers[subscription.selector]
             for at in range(len(words)):
                 word = words[at]
                 while word:
@@ -567,13 +567,13 @@ cdef class Subscriptions:
         found = numpy.empty(offsets[size], numpy.int64)
         into = found
         next_of = offsets[:size].copy()
-        for it in living:
-            words = answers[it.selector]
+        for subscription in living:
+            words = answers[subscription.selector]
             for at in range(len(words)):
                 word = words[at]
                 while word:
                     row = 64 * at + lowest_bit(word)
-                    into[next_of[row]] = it.number
+                    into[next_of[row]] = subscription.number
                     next_of[row] += 1
                     word &= word - 1
         return offsets, found
@@ -589,7 +589,7 @@ cdef class Subscriptions:
                     keys = numpy.empty(len(self.by_key), object)
                     keys[:] = list(self.by_key)
                     living = list(self.by_key.values())
-                    numbers = numpy.array([(<Subscription> it).number for it in living], numpy.int64)
+                    numbers = numpy.array([(<Subscription> alive).number for alive in living], numpy.int64)
                     snapshot.ordered = (numbers, keys, living)
             finally:
                 self.lock.release()
@@ -602,27 +602,27 @@ cdef class Subscriptions:
     def _check(self):
         """Assert the invariants of subscriptions.pxd."""
         cdef Living one
-        cdef Subscription it
+        cdef Subscription subscription
         cdef int place
         self.mend()
         seen = {}
-        for it in self.tail:
-            assert it.segment is None
-            seen[it.key] = it
+        for subscription in self.tail:
+            assert subscription.segment is None
+            seen[subscription.key] = subscription
         for one in self.living:
             one.segment._check()
             alive = alive_of(one)
             assert len(alive) == one.count
-            for it in alive:
-                assert it.key not in seen and it.segment is one.segment
-                seen[it.key] = it
+            for subscription in alive:
+                assert subscription.key not in seen and subscription.segment is one.segment
+                seen[subscription.key] = subscription
         assert len(seen) == len(self.by_key)
         last = -1
-        for key, it in self.by_key.items():
-            assert seen[key] is it and it.number > last
-            last = it.number
-            for place, name in enumerate(it.program.names):
-                assert self.slot_of[name] == it.slots[place]
+        for key, subscription in self.by_key.items():
+            assert seen[key] is subscription and subscription.number > last
+            last = subscription.number
+            for place, name in enumerate(subscription.program.names):
+                assert self.slot_of[name] == subscription.slots[place]
 
 
 cdef object numbers_of(Search search):
