@@ -209,7 +209,7 @@ cdef class QueueRun:
         del self.by_consumer[consumer]
         for delivery in self.queue.close(consumer, lost=lost, now=self.now // MILLISECOND, matching=matching):
             message = self.queue.message_of(delivery.message)
-            row = self.queue.pending.at[<int32_t> message].sequence - self.first
+            row = self.queue.messages.at[<int32_t> message].sequence - self.first
             self.enqueue_at_client(self.queue.slot_of(delivery.consumer), row, message)
         self.dispatch()
 
@@ -278,8 +278,8 @@ cdef class QueueRun:
 
     cdef int send(self, int64_t row) except -1:
         cdef Queue queue = self.queue
-        cdef int32_t number = queue.pending.allot()
-        cdef Message* sent = &queue.pending.at[number]
+        cdef int32_t number = queue.messages.allot()
+        cdef Message* sent = &queue.messages.at[number]
         cdef object body = row
         cdef object bits
         cdef uint64_t word = 1
@@ -298,13 +298,13 @@ cdef class QueueRun:
             for mask in range(self.mask_count):
                 if self.masks[mask].at[row]:
                     word |= <uint64_t> 1 << self.masks[mask].predicate
-            queue.pending.at[number].match = queue.consumers.class_for_words(&word, 1)
+            queue.messages.at[number].match = queue.consumers.class_for_words(&word, 1)
         else:
             bits = 1
             for mask in range(self.mask_count):
                 if self.masks[mask].at[row]:
                     bits |= 1 << self.masks[mask].predicate
-            queue.pending.at[number].match = queue.consumers.class_for(bits, -1)
+            queue.messages.at[number].match = queue.consumers.class_for(bits, -1)
         return queue.accept(number)
 
     cdef bint expiry_check_matters(self) noexcept:

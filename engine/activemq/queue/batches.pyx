@@ -42,23 +42,23 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
     for row in range(start, stop):
         if rows.arrivals != NULL:
             now = rows.arrivals[row]
-        message = spare if spare >= 0 else queue.pending.allot()
+        message = spare if spare >= 0 else queue.messages.allot()
         spare = -1
         try:
             queue.reserve_out()
             fill_in(queue, rows, row, message)
         except BaseException:
-            queue.pending.discard(message)
+            queue.messages.discard(message)
             raise
         first = queue.out_size
-        if not idle or 0 < queue.pending.at[message].expiration < now or not queue.bypasses(message):
+        if not idle or 0 < queue.messages.at[message].expiration < now or not queue.bypasses(message):
             queue.accept(message)
         elif queue.pass_through(message, now, prompt):
             if lines is None:
                 queue.reserve_out()
-                queue.emit(queue.pending.at[message].consumer, message)
+                queue.emit(queue.messages.at[message].consumer, message)
             else:
-                lines.deliver(row, queue.consumers.at[queue.pending.at[message].consumer].id)
+                lines.deliver(row, queue.consumers.at[queue.messages.at[message].consumer].id)
             spare = message
             continue
         else:
@@ -70,7 +70,7 @@ cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t s
         if steady and queue.at_rest():
             return row + 1
     if spare >= 0:
-        queue.pending.discard(spare)
+        queue.messages.discard(spare)
     return stop
 
 
@@ -78,7 +78,7 @@ cdef int fill_in(Rounds queue, const Rows* rows, int64_t row, int32_t message) e
     # Fill an allotted slot from a row; it lies in no chain yet.
     cdef int32_t words = <int32_t> min(rows.words, queue.consumers.word_count)
     cdef uint64_t none = 1
-    cdef Message* it = &queue.pending.at[message]
+    cdef Message* it = &queue.messages.at[message]
     it.group = rows.groups[row] if rows.groups != NULL else -1
     it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
     it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
@@ -332,11 +332,11 @@ cdef class Lines:
         # The held messages, by arrival.
         cdef int32_t message
         cdef int64_t first = self.size
-        if queue.pending.stored + queue.pending.waiting == 0:
+        if queue.cursors.stored + queue.pending.waiting == 0:
             return 0
-        for message in range(queue.pending.slots):
-            if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
-                self.explain(queue, message, self.add(run, queue.pending.at[message].sequence + offset), start)
+        for message in range(queue.messages.slots):
+            if queue.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
+                self.explain(queue, message, self.add(run, queue.messages.at[message].sequence + offset), start)
         if self.size > first + 1:
             qsort(&self.at[first], self.size - first, sizeof(Line), by_row)
         return 0
@@ -353,12 +353,12 @@ cdef class Lines:
     cdef int see(self, Rounds queue, int64_t start, int64_t offset) except -1:
         # Drop the held messages without reporting them.
         cdef int32_t message
-        if queue.pending.stored + queue.pending.waiting == 0:
+        if queue.cursors.stored + queue.pending.waiting == 0:
             return 0
-        for message in range(queue.pending.slots):
-            if (queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
-                    and queue.pending.at[message].sequence + offset >= start):
-                self.seen[queue.pending.at[message].sequence + offset] = 1
+        for message in range(queue.messages.slots):
+            if (queue.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
+                    and queue.messages.at[message].sequence + offset >= start):
+                self.seen[queue.messages.at[message].sequence + offset] = 1
         return 0
 
     cdef int expire(self, int32_t run, int64_t start, int64_t stop) except -1:
@@ -374,11 +374,11 @@ cdef class Lines:
         cdef int64_t row
         cdef int32_t message
         for row in range(start, stop):
-            message = queue.pending.allot()
+            message = queue.messages.allot()
             fill_in(queue, rows, row, message)
-            queue.pending.at[message].whereabouts = STORED
+            queue.messages.at[message].whereabouts = STORED
             self.explain(queue, message, self.add(run, row), start)
-            queue.pending.discard(message)
+            queue.messages.discard(message)
         return 0
 
     cdef tuple arrays(self):
@@ -510,8 +510,8 @@ def headers_now(list queues not None):
     cdef int64_t total = 0, index = 0
     for run in range(<int32_t> len(queues)):
         queue = <Rounds?> queues[run]
-        for message in range(queue.pending.slots):
-            total += has_changed(&queue.pending.at[message])
+        for message in range(queue.messages.slots):
+            total += has_changed(&queue.messages.at[message])
     runs, sequences, consumers = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(total, np.int64)
     redeliveries, firsts = np.empty(total, np.int32), np.empty(total, np.bool_)
     cdef int32_t[::1] to_run = runs, to_redeliveries = redeliveries
@@ -519,8 +519,8 @@ def headers_now(list queues not None):
     cdef unsigned char[::1] to_first = firsts.view(np.uint8)
     for run in range(<int32_t> len(queues)):
         queue = <Rounds?> queues[run]
-        for message in range(queue.pending.slots):
-            it = &queue.pending.at[message]
+        for message in range(queue.messages.slots):
+            it = &queue.messages.at[message]
             if has_changed(it):
                 to_run[index] = run
                 to_sequence[index] = it.sequence
@@ -544,8 +544,8 @@ def carried(list queues not None):
     cdef Rounds queue
     for run in range(<int32_t> len(queues)):
         queue = <Rounds?> queues[run]
-        for message in range(queue.pending.slots):
-            total += queue.pending.at[message].whereabouts != NOWHERE
+        for message in range(queue.messages.slots):
+            total += queue.messages.at[message].whereabouts != NOWHERE
     runs, sequences = np.empty(total, np.int32), np.empty(total, np.int64)
     flying = np.empty(total, np.bool_)
     cdef int32_t[::1] to_run = runs
@@ -553,11 +553,11 @@ def carried(list queues not None):
     cdef unsigned char[::1] to_flying = flying.view(np.uint8)
     for run in range(<int32_t> len(queues)):
         queue = <Rounds?> queues[run]
-        for message in range(queue.pending.slots):
-            if queue.pending.at[message].whereabouts != NOWHERE:
+        for message in range(queue.messages.slots):
+            if queue.messages.at[message].whereabouts != NOWHERE:
                 to_run[index] = run
-                to_sequence[index] = queue.pending.at[message].sequence
-                to_flying[index] = queue.pending.at[message].whereabouts == IN_FLIGHT
+                to_sequence[index] = queue.messages.at[message].sequence
+                to_flying[index] = queue.messages.at[message].whereabouts == IN_FLIGHT
                 index += 1
     order = np.lexsort((sequences, runs))
     return runs[order], sequences[order], flying[order]

@@ -12,7 +12,7 @@ from pyengine._engine.activemq.queue.rounds cimport Rounds
 
 cdef int verdict_of(Rounds queue, int32_t message, int32_t slot) except -1:
     # Verdict of one consumer about one message, in the order in which the broker checks.
-    cdef Message* it = &queue.pending.at[message]
+    cdef Message* it = &queue.messages.at[message]
     cdef int32_t owner, match = it.match
     cdef int32_t connection = queue.consumers.predicates[queue.consumers.at[slot].predicate].connection
     if queue.consumers.at[slot].browser:
@@ -36,7 +36,7 @@ cdef int verdict_of(Rounds queue, int32_t message, int32_t slot) except -1:
 
 cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
     # The reason why no consumer took it, and the consumer that it is about (-1: none in particular).
-    cdef Message* it = &queue.pending.at[message]
+    cdef Message* it = &queue.messages.at[message]
     cdef ConsumerList consumers = queue.consumers
     cdef int32_t slot, index, owner = -1, elected = consumers.elected, only = -1
     cdef int matching = 0, local = 0, refused = 0, others = 0
@@ -96,21 +96,21 @@ cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
 
 cdef bint is_local(Rounds queue, int32_t message, int32_t slot) noexcept:
     cdef int32_t connection = queue.consumers.predicates[queue.consumers.at[slot].predicate].connection
-    return connection >= 0 and connection == queue.pending.at[message].connection
+    return connection >= 0 and connection == queue.messages.at[message].connection
 
 
 cdef tuple held_arrays(Rounds queue):
     # Sequences, reasons and consumers of everything that waits, by arrival.
     cdef int32_t message, slot
     cdef int reason
-    cdef int64_t size = queue.pending.stored + queue.pending.waiting + queue.stranded, index = 0
+    cdef int64_t size = queue.cursors.stored + queue.pending.waiting + queue.stranded, index = 0
     sequences, reasons, consumers = np.empty(size, np.int64), np.empty(size, np.int8), np.full(size, -1, np.int64)
     cdef int64_t[::1] into = sequences, about = consumers
     cdef signed char[::1] why = reasons
-    for message in range(queue.pending.slots):
-        if queue.pending.at[message].whereabouts in (STORED, WAITING, IN_DOUBT, places.STRANDED):
+    for message in range(queue.messages.slots):
+        if queue.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT, places.STRANDED):
             reason, slot = reason_of(queue, message)
-            into[index] = queue.pending.at[message].sequence
+            into[index] = queue.messages.at[message].sequence
             why[index] = reason
             if slot >= 0:
                 about[index] = queue.consumers.at[slot].id

@@ -36,9 +36,9 @@ cdef class Inspection(Rounds):
         """Messages that have an expiration."""
         cdef int32_t message
         cdef int64_t total = 0
-        for message in range(self.pending.slots):
-            total += (self.pending.at[message].expiration > 0
-                      and self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED))
+        for message in range(self.messages.slots):
+            total += (self.messages.at[message].expiration > 0
+                      and self.messages.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED))
         return total
 
     @property
@@ -77,7 +77,7 @@ cdef class Inspection(Rounds):
         cdef list result = []
         while message >= 0:
             result.append(self.handle_of(message))
-            message = self.pending.at[message].next
+            message = self.messages.at[message].next
         return result
 
     def waiting(self):
@@ -89,7 +89,7 @@ cdef class Inspection(Rounds):
             message = self.pending.window[tier].first
             while message >= 0:
                 result.append(self.handle_of(message))
-                message = self.pending.at[message].next
+                message = self.messages.at[message].next
         return result
 
     def object_of_handle(self, handle):
@@ -98,15 +98,15 @@ cdef class Inspection(Rounds):
 
     def sequence_of(self, handle):
         """Arrival number of a message in this queue, from 0."""
-        return self.pending.at[self.message_of(handle)].sequence
+        return self.messages.at[self.message_of(handle)].sequence
 
     def handles(self):
         """Handles of every message on the queue, in order of arrival."""
         cdef int32_t message
         cdef list found = []
-        for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
-                found.append((self.pending.at[message].sequence, self.handle_of(message)))
+        for message in range(self.messages.slots):
+            if self.messages.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
+                found.append((self.messages.at[message].sequence, self.handle_of(message)))
         found.sort()
         return [handle for _, handle in found]
 
@@ -132,7 +132,7 @@ cdef class Inspection(Rounds):
         cdef dict result = self.totals
         result["size"] = self.size()
         result["stranded"] = self.stranded
-        result["stored"] = self.pending.stored
+        result["stored"] = self.cursors.stored
         result["waiting"] = self.pending.waiting
         result["in_flight"] = self.in_flight
         return result

@@ -1,26 +1,24 @@
 """Waiting messages of a queue in the order in which consumers can take them; see pending_messages.pxd."""
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from cython cimport final
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, qsort
 from libc.string cimport memset
 
-from pyengine._engine.lowlevel.memory cimport allocate, try_allocate, try_resize
+from pyengine._engine.lowlevel.memory cimport allocate, try_resize
 from pyengine._engine.lowlevel.linked_list cimport start_chain
-from pyengine._engine.activemq.queue.group_map cimport BUCKET, Moment
-from pyengine._engine.activemq.queue.ready_index cimport Bucket, Lanes
-from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, NOWHERE, WAITING
+from pyengine._engine.activemq.queue.bucket_labels cimport BucketLabels, label_of, tier_of_label
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.group_map cimport BUCKET, GroupMap, Moment
+from pyengine._engine.activemq.queue.ready_index cimport Bucket, ReadyIndex
+from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, NOWHERE, WAITING, Message, MessageSlots
 
 cdef int64_t MIDDLE = <int64_t> 1 << 56      # centre of the position counters of a tier
-cdef int64_t NO_LABEL = -1
 
 
 cdef struct Access:
     Moment moment
     int32_t group
-
-
-cdef inline int64_t label_of(int32_t match, int32_t key, int tier) noexcept nogil:
-    return (<int64_t> match << 37) | ((<int64_t> key + 1) << 5) | tier
 
 
 cdef int later_first(const void* left, const void* right) noexcept nogil:
@@ -31,18 +29,28 @@ cdef int later_first(const void* left, const void* right) noexcept nogil:
     return -1 if one.moment.position > other.moment.position else 1
 
 
-cdef class Pending(Lanes):
+cdef inline int tier_of_position(int64_t position) noexcept nogil:
+    return <int> (position >> 58)
+
+
+@final
+cdef class PendingMessages:
     """Internal to a queue; see pending_messages.pxd."""
 
-    def __cinit__(self):
-        self.vacant_bucket = -1
+    def __cinit__(self, MessageSlots messages not None, ReadyIndex ready not None, ConsumerList consumers not None,
+                  GroupMap groups not None, bint prioritized):
+        cdef int tier
+        self.messages = messages
+        self.ready = ready
+        self.consumers = consumers
+        self.groups = groups
+        self.prioritized = prioritized
+        self.labels = BucketLabels()
         self.frontier = -1
-        if not self.resize_labels(4):
-            raise MemoryError()
+        for tier in range(20):
+            start_chain(&self.window[tier])
 
     def __dealloc__(self):
-        free(self.labels)
-        free(self.labelled)
         free(self.of_group)
         free(self.late)
 
@@ -51,40 +59,30 @@ cdef class Pending(Lanes):
     cdef int renew(self) except -1:
         cdef int32_t message
         cdef int where
-        for message in range(self.slots):
-            where = self.at[message].whereabouts
+        for message in range(self.messages.slots):
+            where = self.messages.at[message].whereabouts
             if where == NOWHERE:
                 continue
             if where == WAITING or where == IN_DOUBT:
                 self.withdraw(message)
-            self.discard(message)
-        for where in range(20):
-            start_chain(&self.cursor[where])
-        for where in range(3):
-            start_chain(&self.unread[where])
-        self.cached = True
-        self.stored = self.served = 0
-        self.appended = self.prepended = self.pages = 0
+            self.messages.discard(message)
+        self.appended = self.prepended = 0
         return 0
 
-    cdef int shed(self) except -1:
-        self.resize_labels(4)                          # which stay as they are if they cannot be made smaller
-        Lanes.shed(self)
-        self.lost = False
+    cdef void shed(self) noexcept nogil:
+        self.labels.resize(4)                          # which stay as they are if they cannot be made smaller
         free(self.of_group)
         free(self.late)
         self.of_group = self.late = NULL
-        self.bucket_slots = self.group_room = self.late_room = 0
-        self.vacant_bucket = -1
-        return 0
+        self.group_room = self.late_room = 0
 
     cdef void renumber_groups(self, const int32_t* moved) noexcept nogil:
         # In place: a new handle is never above the old one.
         cdef int32_t message, key, bucket
-        cdef Bucket* it
-        for message in range(self.slots):
-            if self.at[message].whereabouts != NOWHERE and self.at[message].group >= 0:
-                self.at[message].group = moved[self.at[message].group]
+        cdef Bucket* named
+        for message in range(self.messages.slots):
+            if self.messages.at[message].whereabouts != NOWHERE and self.messages.at[message].group >= 0:
+                self.messages.at[message].group = moved[self.messages.at[message].group]
         if self.groups.form == BUCKET:                # its keys are not handles
             return
         for key in range(self.group_room):
@@ -92,128 +90,72 @@ cdef class Pending(Lanes):
             self.of_group[key] = -1
             if bucket >= 0:
                 self.of_group[moved[key]] = bucket
-        memset(self.labels, 0xFF, self.label_room * sizeof(int64_t))
-        self.label_count = 0
-        for bucket in range(self.bucket_slots):
-            it = &self.buckets[bucket]
-            if it.head >= 0:
-                if it.key >= 0:
-                    it.key = moved[it.key]
-                it.label = label_of(it.match, it.key, <int> (it.label & 31))
-                self.seat_label(it.label, bucket)
+        self.labels.clear()
+        for bucket in range(self.ready.bucket_slots):
+            named = &self.ready.buckets[bucket]
+            if named.head >= 0:
+                if named.key >= 0:
+                    named.key = moved[named.key]
+                named.label = label_of(named.match, named.key, tier_of_label(named.label))
+                self.labels.add(named.label, bucket)
+
+    cdef int tier(self, int32_t message, bint redelivered) noexcept nogil:
+        return (2 * (9 - self.messages.at[message].priority) if self.prioritized else 0) + (not redelivered)
 
     cdef void wait(self, int32_t message, bint redelivered, bint ahead) noexcept nogil:
         cdef int tier = self.tier(message, redelivered)
+        cdef Message* waiting = &self.messages.at[message]
         if ahead:
             self.prepended += 1
-            self.at[message].position = (<int64_t> tier << 58) + MIDDLE - self.prepended
-            self.link_first(&self.window[tier], message)
+            waiting.position = (<int64_t> tier << 58) + MIDDLE - self.prepended
+            self.messages.link_first(&self.window[tier], message)
         else:
             self.go_behind(message, tier)
-            self.link(&self.window[tier], message)
+            self.messages.link(&self.window[tier], message)
         self.waiting += 1
         self.redelivered += redelivered
-        self.at[message].consumer = -1
-        if self.at[message].acknowledged:
-            self.at[message].whereabouts = IN_DOUBT
+        waiting.consumer = -1
+        if waiting.acknowledged:
+            waiting.whereabouts = IN_DOUBT
             return
-        self.at[message].whereabouts = WAITING
+        waiting.whereabouts = WAITING
         self.index(message)
 
     cdef void go_behind(self, int32_t message, int tier) noexcept nogil:
         self.appended += 1
-        self.at[message].position = (<int64_t> tier << 58) + MIDDLE + self.appended
+        self.messages.at[message].position = (<int64_t> tier << 58) + MIDDLE + self.appended
 
     cdef void withdraw(self, int32_t message) noexcept nogil:
-        cdef int tier = <int> (self.at[message].position >> 58)
-        if self.at[message].bucket >= 0:
+        cdef int tier = tier_of_position(self.messages.at[message].position)
+        if self.messages.at[message].bucket >= 0:
             self.unindex(message)
-        self.unlink(&self.window[tier], message)
+        self.messages.unlink(&self.window[tier], message)
         self.waiting -= 1
         self.redelivered -= not tier & 1
 
-    # Labels: (class, group key, tier) -> bucket, open addressing with backward shift
-
-    cdef bint resize_labels(self, int64_t room) noexcept nogil:
-        cdef int64_t* old = self.labels
-        cdef int32_t* old_buckets = self.labelled
-        cdef int64_t index, old_room = self.label_room
-        cdef int64_t* labels = <int64_t*> try_allocate(room * sizeof(int64_t))
-        cdef int32_t* labelled = <int32_t*> try_allocate(room * sizeof(int32_t))
-        if labels == NULL or labelled == NULL:
-            free(labels)
-            free(labelled)
-            return False
-        self.labels = labels
-        self.labelled = labelled
-        memset(self.labels, 0xFF, room * sizeof(int64_t))
-        self.label_room = room
-        self.label_count = 0
-        for index in range(old_room):
-            if old[index] != NO_LABEL:
-                self.seat_label(old[index], old_buckets[index])
-        free(old)
-        free(old_buckets)
-        return True
-
-    cdef int64_t seat(self, int64_t label) noexcept nogil:
-        return <int64_t> ((<uint64_t> label * <uint64_t> 0x9E3779B97F4A7C15) >> 20) & (self.label_room - 1)
-
-    cdef int32_t get_label(self, int64_t label) noexcept nogil:
-        cdef int64_t seat = self.seat(label)
-        while self.labels[seat] != NO_LABEL:
-            if self.labels[seat] == label:
-                return self.labelled[seat]
-            seat = (seat + 1) & (self.label_room - 1)
-        return -1
-
-    cdef void seat_label(self, int64_t label, int32_t bucket) noexcept nogil:
-        cdef int64_t seat = self.seat(label)
-        while self.labels[seat] != NO_LABEL:
-            seat = (seat + 1) & (self.label_room - 1)
-        self.labels[seat] = label
-        self.labelled[seat] = bucket
-        self.label_count += 1
-
-    cdef void drop_label(self, int64_t label) noexcept nogil:
-        cdef int64_t hole = self.seat(label), seat, home, mask = self.label_room - 1
-        while self.labels[hole] != label:
-            hole = (hole + 1) & mask
-        seat = hole
-        while True:
-            seat = (seat + 1) & mask
-            if self.labels[seat] == NO_LABEL:
-                break
-            home = self.seat(self.labels[seat])
-            if ((seat - home) & mask) >= ((seat - hole) & mask):
-                self.labels[hole] = self.labels[seat]
-                self.labelled[hole] = self.labelled[seat]
-                hole = seat
-        self.labels[hole] = NO_LABEL
-        self.label_count -= 1
+    cdef bint passes(self, int64_t after, int32_t message) noexcept nogil:
+        cdef int tier, last = 19 if message < 0 else tier_of_position(self.messages.at[message].position)
+        cdef int32_t found
+        for tier in range(last + 1):
+            found = self.window[tier].last
+            if message >= 0 and tier == last:
+                found = self.messages.at[message].previous
+            if found >= 0 and self.messages.at[found].position > after:
+                return True
+        return False
 
     # Buckets
 
     cdef void index(self, int32_t message) noexcept nogil:
-        self.at[message].joined = self.groups.now.round + 1
-        if not self.lost:
+        self.messages.at[message].joined = self.groups.now.round + 1
+        if not self.ready.lost:
             self.put_in_bucket(message)
 
     cdef bint reserve_bucket(self, int32_t key) noexcept nogil:
-        cdef int32_t room, bucket
+        cdef int32_t room
         cdef void* larger
-        if self.vacant_bucket < 0:
-            room = 4 if self.bucket_slots == 0 else 2 * self.bucket_slots
-            larger = try_resize(self.buckets, room * sizeof(Bucket))
-            if larger == NULL:
-                return False
-            self.buckets = <Bucket*> larger
-            for bucket in range(room - 1, self.bucket_slots - 1, -1):
-                self.buckets[bucket].next = self.vacant_bucket
-                self.buckets[bucket].head = -1
-                self.buckets[bucket].late = 0
-                self.vacant_bucket = bucket
-            self.bucket_slots = room
+        if self.ready.vacant_bucket < 0 and not self.ready.add_buckets():
+            return False
         if key >= self.group_room:
             room = max(64, 2 * self.group_room, self.groups.keys)
             larger = try_resize(self.of_group, room * sizeof(int32_t))
@@ -222,198 +164,205 @@ cdef class Pending(Lanes):
             self.of_group = <int32_t*> larger
             memset(self.of_group + self.group_room, 0xFF, (room - self.group_room) * sizeof(int32_t))
             self.group_room = room
-        return 2 * self.label_count < self.label_room or self.resize_labels(2 * self.label_room)
+        return self.labels.has_room() or self.labels.resize(2 * self.labels.room)
 
     cdef void lose(self) noexcept nogil:
-        cdef int32_t message, bucket
+        cdef int32_t message
         cdef int tier
         for tier in range(20):
             message = self.window[tier].first
             while message >= 0:
-                self.at[message].bucket = -1
-                message = self.at[message].next
-        self.vacant_bucket = -1
-        for bucket in range(self.bucket_slots - 1, -1, -1):
-            self.buckets[bucket].next = self.vacant_bucket
-            self.buckets[bucket].head = self.buckets[bucket].current = -1
-            self.buckets[bucket].late = 0
-            self.vacant_bucket = bucket
-        memset(self.labels, 0xFF, self.label_room * sizeof(int64_t))
+                self.messages.at[message].bucket = -1
+                message = self.messages.at[message].next
+        self.labels.clear()
         if self.group_room:
             memset(self.of_group, 0xFF, self.group_room * sizeof(int32_t))
-        self.label_count = self.late_size = 0
-        Lanes.lose(self)
+        self.late_size = 0
+        self.ready.lose()
 
     cdef int restore(self) except -1:
         cdef int32_t message
         cdef int tier
-        if not self.lost:
+        if not self.ready.lost:
             return 0
-        self.lost = False
+        self.ready.lost = False
         for tier in range(20):
             message = self.window[tier].first
             while message >= 0:
-                if self.at[message].whereabouts == WAITING:
+                if self.messages.at[message].whereabouts == WAITING:
                     self.put_in_bucket(message)
-                if self.lost:
+                if self.ready.lost:
                     raise MemoryError()
-                message = self.at[message].next
+                message = self.messages.at[message].next
         return 0
 
     cdef void put_in_bucket(self, int32_t message) noexcept nogil:
-        cdef int32_t key = -1, match = self.at[message].match, bucket, beyond
+        cdef Message* at = self.messages.at
+        cdef Message* waiting = &at[message]
+        cdef Bucket* joined
+        cdef int32_t key = -1, bucket, before
         cdef int64_t label
-        if self.at[message].group >= 0 and self.at[message].group_sequence != 1:
-            key = self.groups.key[self.at[message].group]
-        label = label_of(match, key, <int> (self.at[message].position >> 58))
-        bucket = self.get_label(label)
+        if waiting.group >= 0 and waiting.group_sequence != 1:
+            key = self.groups.key[waiting.group]
+        label = label_of(waiting.match, key, tier_of_position(waiting.position))
+        bucket = self.labels.find(label)
         if bucket >= 0:
-            beyond = self.buckets[bucket].tail
-            while beyond >= 0 and self.at[beyond].position > self.at[message].position:
-                if self.at[self.buckets[bucket].head].position > self.at[message].position:
-                    beyond = -1
+            joined = &self.ready.buckets[bucket]
+            before = joined.tail
+            while before >= 0 and at[before].position > waiting.position:
+                if at[joined.head].position > waiting.position:
+                    before = -1
                 else:
-                    beyond = self.at[beyond].before
-            self.at[message].bucket = bucket
-            self.at[message].before = beyond
-            self.at[message].after = self.at[beyond].after if beyond >= 0 else self.buckets[bucket].head
-            if self.at[message].after >= 0:
-                self.at[self.at[message].after].before = message
+                    before = at[before].before
+            waiting.bucket = bucket
+            waiting.before = before
+            waiting.after = at[before].after if before >= 0 else joined.head
+            if waiting.after >= 0:
+                at[waiting.after].before = message
             else:
-                self.buckets[bucket].tail = message
-            self.buckets[bucket].count += 1
-            if beyond >= 0:
-                self.at[beyond].after = message
+                joined.tail = message
+            joined.count += 1
+            if before >= 0:
+                at[before].after = message
             else:
-                self.buckets[bucket].head = message
-                self.replace(bucket)
+                joined.head = message
+                self.place_bucket(bucket)
             return
-        if (self.vacant_bucket < 0 or key >= self.group_room or 2 * self.label_count >= self.label_room) \
+        if (self.ready.vacant_bucket < 0 or key >= self.group_room or not self.labels.has_room()) \
                 and not self.reserve_bucket(key):
             self.lose()
             return
-        bucket = self.vacant_bucket
-        self.seat_label(label, bucket)
-        self.vacant_bucket = self.buckets[bucket].next
-        self.buckets[bucket].label = label
-        self.buckets[bucket].match = match
-        self.buckets[bucket].key = key
-        self.buckets[bucket].head = self.buckets[bucket].tail = self.buckets[bucket].current = message
-        self.buckets[bucket].count = 1
-        self.buckets[bucket].lane = self.buckets[bucket].place = -1
-        self.buckets[bucket].previous = self.buckets[bucket].next = -1
-        self.at[message].bucket = bucket
-        self.at[message].before = self.at[message].after = -1
+        bucket = self.ready.vacant_bucket
+        joined = &self.ready.buckets[bucket]
+        self.labels.add(label, bucket)
+        self.ready.vacant_bucket = joined.next
+        joined.label = label
+        joined.match = waiting.match
+        joined.key = key
+        joined.head = joined.tail = joined.current = message
+        joined.count = 1
+        joined.lane = joined.place = -1
+        joined.previous = joined.next = -1
+        waiting.bucket = bucket
+        waiting.before = waiting.after = -1
         if key >= 0:
-            self.buckets[bucket].next = self.of_group[key]
+            joined.next = self.of_group[key]
             if self.of_group[key] >= 0:
-                self.buckets[self.of_group[key]].previous = bucket
+                self.ready.buckets[self.of_group[key]].previous = bucket
             self.of_group[key] = bucket
-        self.replace(bucket)
+        self.place_bucket(bucket)
 
     cdef void unindex(self, int32_t message) noexcept nogil:
-        cdef int32_t bucket = self.at[message].bucket
-        cdef int32_t before = self.at[message].before, after = self.at[message].after
-        cdef Bucket* it = &self.buckets[bucket]
-        cdef Moment moment
-        if self.groups.watched and it.key >= 0 and self.groups.owner[it.key] >= 0:
-            moment.position = self.at[message].position
-            if (self.groups.accessed[it.key].round != self.groups.now.round
-                    or self.groups.accessed[it.key].position != moment.position):
-                moment.round = self.consumers.last_look(it.match, moment.position, self.at[message].joined)
-                if self.groups.precedes(self.groups.accessed[it.key], moment):
-                    self.groups.advance(it.key, moment, self.groups.youngest)
-        self.at[message].bucket = -1
+        cdef Message* at = self.messages.at
+        cdef int32_t bucket = at[message].bucket, before = at[message].before, after = at[message].after
+        cdef Bucket* left = &self.ready.buckets[bucket]
+        if self.groups.watched and left.key >= 0 and self.groups.owner[left.key] >= 0:
+            self.note_look(message)
+        at[message].bucket = -1
         if before >= 0:
-            self.at[before].after = after
+            at[before].after = after
         else:
-            it.head = after
+            left.head = after
         if after >= 0:
-            self.at[after].before = before
+            at[after].before = before
         else:
-            it.tail = before
-        it.count -= 1
-        if it.count == 0:
-            self.leave_lane(bucket)
-            self.drop_label(it.label)
-            if it.key >= 0:
-                if it.previous >= 0:
-                    self.buckets[it.previous].next = it.next
-                else:
-                    self.of_group[it.key] = it.next
-                if it.next >= 0:
-                    self.buckets[it.next].previous = it.previous
-            it.next = self.vacant_bucket
-            it.head = it.current = -1
-            self.vacant_bucket = bucket
-        elif it.current == message:
-            it.current = after
+            left.tail = before
+        left.count -= 1
+        if left.count == 0:
+            self.free_bucket(bucket)
+        elif left.current == message:
+            left.current = after
             if after < 0:
-                self.leave_lane(bucket)
-            elif it.lane >= 0:
-                self.sift(it.lane, it.place)
-                self.reorder(it.lane)
+                self.ready.leave_lane(bucket)
+            else:
+                self.ready.advance(bucket)
 
-    cdef void replace(self, int32_t bucket) noexcept nogil:
-        # The lane a bucket belongs to now, and the first message of it that the running round has not gone past.
-        cdef Bucket* it = &self.buckets[bucket]
-        cdef int32_t owner, lane, current = it.head, room
+    cdef void note_look(self, int32_t message) noexcept nogil:
+        # The last look at its group for its sake, which was not made (see ``settle``).
+        cdef const Message* at = &self.messages.at[message]
+        cdef int32_t key = self.ready.buckets[at.bucket].key
+        cdef Moment moment
+        moment.position = at.position
+        if (self.groups.accessed[key].round != self.groups.now.round
+                or self.groups.accessed[key].position != moment.position):
+            moment.round = self.consumers.last_look(at.match, moment.position, at.joined)
+            if self.groups.precedes(self.groups.accessed[key], moment):
+                self.groups.advance(key, moment, self.groups.youngest)
+
+    cdef void free_bucket(self, int32_t bucket) noexcept nogil:
+        cdef Bucket* buckets = self.ready.buckets
+        cdef Bucket* freed = &buckets[bucket]
+        self.ready.leave_lane(bucket)
+        self.labels.remove(freed.label)
+        if freed.key >= 0:
+            if freed.previous >= 0:
+                buckets[freed.previous].next = freed.next
+            else:
+                self.of_group[freed.key] = freed.next
+            if freed.next >= 0:
+                buckets[freed.next].previous = freed.previous
+        freed.next = self.ready.vacant_bucket
+        freed.head = freed.current = -1
+        self.ready.vacant_bucket = bucket
+
+    cdef bint note_late(self, int32_t bucket) noexcept nogil:
+        cdef int32_t room
         cdef void* larger
-        if self.at[current].position <= self.frontier:
-            if not it.late:
-                if self.late_size == self.late_room:
-                    room = max(16, 2 * self.late_room)
-                    larger = try_resize(self.late, room * sizeof(int32_t))
-                    if larger == NULL:
-                        self.lose()
-                        return
-                    self.late = <int32_t*> larger
-                    self.late_room = room
-                self.late[self.late_size] = bucket
-                self.late_size += 1
-                it.late = 1
-            while current >= 0 and self.at[current].position <= self.frontier:
-                current = self.at[current].after
-        self.leave_lane(bucket)
-        it.current = current
+        if self.ready.buckets[bucket].late:
+            return True
+        if self.late_size == self.late_room:
+            room = max(16, 2 * self.late_room)
+            larger = try_resize(self.late, room * sizeof(int32_t))
+            if larger == NULL:
+                return False
+            self.late = <int32_t*> larger
+            self.late_room = room
+        self.late[self.late_size] = bucket
+        self.late_size += 1
+        self.ready.buckets[bucket].late = 1
+        return True
+
+    cdef void place_bucket(self, int32_t bucket) noexcept nogil:
+        # ``current`` is the first message of it that the running round has not gone past.
+        cdef const Message* at = self.messages.at
+        cdef Bucket* placed = &self.ready.buckets[bucket]
+        cdef int32_t owner, lane, current = placed.head
+        if at[current].position <= self.frontier:
+            if not self.note_late(bucket):
+                self.lose()
+                return
+            while current >= 0 and at[current].position <= self.frontier:
+                current = at[current].after
+        self.ready.leave_lane(bucket)
+        placed.current = current
         if current < 0:
             return
-        lane = 2 * it.match + 1
-        if it.key >= 0:
-            owner = self.groups.owner[it.key]
+        lane = 2 * placed.match + 1
+        if placed.key >= 0:
+            owner = self.groups.owner[placed.key]
             if owner >= 0:
-                if not self.consumers.matches(it.match, owner):
+                if not self.consumers.matches(placed.match, owner):
                     return
                 lane = 2 * owner
-        self.join_lane(bucket, lane)
+        if not self.ready.join_lane(bucket, lane):
+            self.lose()
 
     cdef void regroup(self, int32_t key) noexcept nogil:
         cdef int32_t bucket
         if key < self.group_room:
             bucket = self.of_group[key]
-            while bucket >= 0 and not self.lost:
-                self.replace(bucket)
-                bucket = self.buckets[bucket].next
+            while bucket >= 0 and not self.ready.lost:
+                self.place_bucket(bucket)
+                bucket = self.ready.buckets[bucket].next
 
     cdef bint awaited(self, int32_t key) noexcept nogil:
         return key < self.group_room and self.of_group[key] >= 0
 
-    cdef void replace_all(self) noexcept nogil:
+    cdef void place_all(self) noexcept nogil:
         cdef int32_t bucket
-        for bucket in range(self.bucket_slots):
-            if self.buckets[bucket].head >= 0:
-                self.replace(bucket)
-
-    cdef bint passes(self, int64_t after, int32_t message) noexcept nogil:
-        cdef int tier, last = 19 if message < 0 else <int> (self.at[message].position >> 58)
-        cdef int32_t found
-        for tier in range(last + 1):
-            found = self.window[tier].last
-            if message >= 0 and tier == last:
-                found = self.at[message].previous
-            if found >= 0 and self.at[found].position > after:
-                return True
-        return False
+        for bucket in range(self.ready.bucket_slots):
+            if self.ready.buckets[bucket].head >= 0:
+                self.place_bucket(bucket)
 
     # Deferred look-ups for waiting messages, computed on demand
 
@@ -422,15 +371,15 @@ cdef class Pending(Lanes):
         cdef int32_t bucket = self.of_group[key] if key < self.group_room else -1, message
         best.round = best.position = -1
         while bucket >= 0:
-            message = self.buckets[bucket].head
+            message = self.ready.buckets[bucket].head
             while message >= 0:
-                moment.position = self.at[message].position
+                moment.position = self.messages.at[message].position
                 moment.round = self.consumers.last_look(
-                    self.buckets[bucket].match, moment.position, self.at[message].joined)
+                    self.ready.buckets[bucket].match, moment.position, self.messages.at[message].joined)
                 if moment.round >= 0 and self.groups.precedes(best, moment):
                     best = moment
-                message = self.at[message].after
-            bucket = self.buckets[bucket].next
+                message = self.messages.at[message].after
+            bucket = self.ready.buckets[bucket].next
         return best
 
     cdef int settle(self) except -1:
@@ -438,13 +387,13 @@ cdef class Pending(Lanes):
         cdef Moment moment
         cdef Access* accesses
         self.restore()
-        if not self.groups.watched or self.label_count == 0:
+        if not self.groups.watched or self.labels.count == 0:
             return 0
-        accesses = <Access*> allocate(self.label_count * sizeof(Access))
-        for bucket in range(self.bucket_slots):
-            if self.buckets[bucket].head < 0:
+        accesses = <Access*> allocate(self.labels.count * sizeof(Access))
+        for bucket in range(self.ready.bucket_slots):
+            if self.ready.buckets[bucket].head < 0:
                 continue
-            key = self.buckets[bucket].key
+            key = self.ready.buckets[bucket].key
             if key >= 0 and self.of_group[key] == bucket and self.groups.owner[key] >= 0:
                 moment = self.last_look(key)
                 if self.groups.precedes(self.groups.accessed[key], moment):
@@ -473,50 +422,64 @@ cdef class Pending(Lanes):
         cdef int32_t index, bucket
         self.frontier = -1
         for index in range(self.late_size):
-            if self.lost:
+            if self.ready.lost:
                 break
             bucket = self.late[index]
-            self.buckets[bucket].late = 0
-            if self.buckets[bucket].head >= 0:
-                self.replace(bucket)
+            self.ready.buckets[bucket].late = 0
+            if self.ready.buckets[bucket].head >= 0:
+                self.place_bucket(bucket)
         self.late_size = 0
 
     def _check(self):
         """Assert the invariants of pending_messages.pxd."""
-        cdef int32_t index, bucket, message, lane, total = 0, indexed = 0
+        cdef int32_t index, bucket, message, previous, lane, owner, total = 0, indexed = 0
         cdef int tier
         cdef int64_t position
-        Lanes._check(self)
+        cdef const Message* at = self.messages.at
+        cdef const Bucket* checked
         for tier in range(20):
+            previous = -1
             message = self.window[tier].first
             while message >= 0:
-                assert (self.at[message].bucket >= 0) == (self.at[message].whereabouts == WAITING and not self.lost)
-                indexed += self.at[message].bucket >= 0
-                message = self.at[message].next
+                assert at[message].whereabouts in (WAITING, IN_DOUBT)
+                assert tier_of_position(at[message].position) == tier
+                assert at[message].previous == previous
+                assert previous < 0 or at[previous].position < at[message].position
+                assert (at[message].bucket >= 0) == (at[message].whereabouts == WAITING and not self.ready.lost)
+                indexed += at[message].bucket >= 0
+                total += 1
+                previous = message
+                message = at[message].next
+            assert previous == self.window[tier].last
+        assert total == self.waiting
+        assert sum([self.window[tier].count for tier in range(20)]) == self.waiting
+        assert sum([self.window[tier].count for tier in range(0, 20, 2)]) == self.redelivered
         assert self.late_size == 0 and self.frontier == -1
-        for bucket in range(self.bucket_slots):
-            if self.buckets[bucket].head < 0:
+        total = 0
+        for bucket in range(self.ready.bucket_slots):
+            checked = &self.ready.buckets[bucket]
+            if checked.head < 0:
                 continue
-            assert self.get_label(self.buckets[bucket].label) == bucket
-            assert self.buckets[bucket].current == self.buckets[bucket].head
+            assert self.labels.find(checked.label) == bucket
+            assert checked.current == checked.head
             total += 1
             index = 0
             position = -1
-            message = self.buckets[bucket].head
+            message = checked.head
             while message >= 0:
-                assert self.at[message].bucket == bucket and self.at[message].match == self.buckets[bucket].match
-                assert self.at[message].position > position
-                position = self.at[message].position
+                assert at[message].bucket == bucket and at[message].match == checked.match
+                assert at[message].position > position
+                position = at[message].position
                 index += 1
-                message = self.at[message].after
-            assert index == self.buckets[bucket].count
+                message = at[message].after
+            assert index == checked.count
             indexed -= index
-            lane = self.buckets[bucket].lane
-            message = self.groups.owner[self.buckets[bucket].key] if self.buckets[bucket].key >= 0 else -1
-            if message < 0:
-                assert lane == 2 * self.buckets[bucket].match + 1
-            elif self.consumers.matches(self.buckets[bucket].match, message):
-                assert lane == 2 * message
+            lane = checked.lane
+            owner = self.groups.owner[checked.key] if checked.key >= 0 else -1
+            if owner < 0:
+                assert lane == 2 * checked.match + 1
+            elif self.consumers.matches(checked.match, owner):
+                assert lane == 2 * owner
             else:
                 assert lane == -1
-        assert indexed == 0 and total == self.label_count
+        assert indexed == 0 and total == self.labels.count

@@ -132,7 +132,7 @@ cdef class Queue(Inspection):
         if self.consumers.elect_on_join(slot):
             self.reopen()
         elif self.consumers.refresh(slot) > 0:
-            self.pending.wake(slot)
+            self.ready.wake(slot)
         self.rounds_due += 1
         return id
 
@@ -182,19 +182,19 @@ cdef class Queue(Inspection):
         if last_delivered is not None:
             # An acknowledged message is ignored, and its handle may be stale.
             message = self.find(reported)
-            if message >= 0 and self.pending.at[message].consumer == slot:
+            if message >= 0 and self.messages.at[message].consumer == slot:
                 mark = message
                 counting = True
         message = self.consumers.at[slot].held.first
         while message >= 0:
             unacknowledged.append(message)
-            if self.pending.at[message].whereabouts != REMOVED:
+            if self.messages.at[message].whereabouts != REMOVED:
                 kept.append(message)
                 if lost or counting:
                     redelivered.append(message)
                 if message == mark:
                     counting = False
-            message = self.pending.at[message].next
+            message = self.messages.at[message].next
         if known:
             recounted.extend(reversed(kept))
         elif self.consumers.changing & BY_REDELIVERY:
@@ -214,9 +214,9 @@ cdef class Queue(Inspection):
             self.pending.regroup(key)
         for number in unacknowledged:
             message = number
-            self.pending.unlink(&self.consumers.at[slot].held, message)
-            if self.pending.at[message].whereabouts == REMOVED:
-                self.pending.discard(message)
+            self.messages.unlink(&self.consumers.at[slot].held, message)
+            if self.messages.at[message].whereabouts == REMOVED:
+                self.messages.discard(message)
             else:
                 self.in_flight -= 1
         for number in redelivered:
@@ -225,7 +225,7 @@ cdef class Queue(Inspection):
         if self.strict_order_dispatch and self.consumers.size == 0 and kept and self.pending.redelivered \
                 and not self.prioritized_messages:
             first = self.pending.window[0].first
-            ahead = self.pending.at[first].sequence > self.pending.at[<int32_t> kept[len(kept) - 1]].sequence
+            ahead = self.messages.at[first].sequence > self.messages.at[<int32_t> kept[len(kept) - 1]].sequence
         if ahead:
             kept.reverse()
         for number in kept:
@@ -290,7 +290,7 @@ cdef class Queue(Inspection):
         try:
             result = self.handle_of(number)
         except BaseException:
-            self.pending.discard(number)
+            self.messages.discard(number)
             raise
         self.accept(number)
         if not wake:
@@ -315,8 +315,8 @@ cdef class Queue(Inspection):
         producer = -1 if connection is None else self.connection_number(connection)
         receiver = -1 if target is None else self.consumers.target_number(target)
         self.refuse_while_asked()
-        number = self.pending.allot()
-        it = &self.pending.at[number]
+        number = self.messages.allot()
+        it = &self.messages.at[number]
         it.group = handle
         it.group_sequence = of.group_sequence
         it.priority = of.priority
@@ -330,7 +330,7 @@ cdef class Queue(Inspection):
         try:
             it.match = self.match_of(number, receiver)
         except BaseException:
-            self.pending.discard(number)
+            self.messages.discard(number)
             raise
         return number
 
@@ -425,7 +425,7 @@ cdef class Queue(Inspection):
         cdef bint unconsumed = kind == POISON or kind == EXPIRED
         self.refuse_while_asked()
         # A client may acknowledge a message in a transaction and then find it expired, or give it up.
-        if self.pending.at[end].consumer != slot or (self.pending.at[end].acknowledged and not unconsumed):
+        if self.messages.at[end].consumer != slot or (self.messages.at[end].acknowledged and not unconsumed):
             raise IllegalStateError(f"consumer {self.consumers.at[slot].id!r} does not hold message "
                                     f"{self.handle_of(end)!r}, or acknowledged it before")
         if kind == DELIVERED or kind == REDELIVERED:
@@ -447,15 +447,15 @@ cdef class Queue(Inspection):
             bodies.append(self.object_of(message))
             total += 1
             if transaction is not None:
-                if not self.pending.at[message].acknowledged:
+                if not self.messages.at[message].acknowledged:
                     parts.append((self.handle_of(message), self.consumers.at[slot].id))
             elif unconsumed:
                 gone.append((self.handle_of(message), "poison" if kind == POISON else "expired",
-                             self.object_of(message), self.pending.at[message].redeliveries))
+                             self.object_of(message), self.messages.at[message].redeliveries))
             if message == end:
                 break
-            message = self.pending.at[message].next
-        if message < 0 or self.pending.at[start].consumer != slot:
+            message = self.messages.at[message].next
+        if message < 0 or self.messages.at[start].consumer != slot:
             raise IllegalStateError(f"message {self.handle_of(start)!r} does not come before {self.handle_of(end)!r} "
                                     f"at consumer {self.consumers.at[slot].id!r}")
         if kind == STANDARD and transaction is None and 0 <= count != total:
@@ -474,12 +474,12 @@ cdef class Queue(Inspection):
         # Nothing from here on wants memory.
         message = start
         while True:
-            following = self.pending.at[message].next
+            following = self.messages.at[message].next
             if transaction is None:
                 self.totals.expired += kind == EXPIRED
                 self.complete(slot, message)
             else:
-                self.pending.at[message].acknowledged = 1
+                self.messages.at[message].acknowledged = 1
             if message == end:
                 break
             message = following
@@ -503,10 +503,10 @@ cdef class Queue(Inspection):
         for handle, consumer in parts:
             message = self.find(handle)
             found = self.consumers.slot_of.get(consumer)
-            if message >= 0 and self.pending.at[message].whereabouts == IN_DOUBT:
+            if message >= 0 and self.messages.at[message].whereabouts == IN_DOUBT:
                 self.pending.withdraw(message)
                 self.totals.dequeues += 1
-                self.pending.discard(message)
+                self.messages.discard(message)
             elif message >= 0:
                 self.complete(found, message)
             if found is not None:
@@ -526,9 +526,9 @@ cdef class Queue(Inspection):
         for handle, consumer in parts:
             message = self.find(handle)
             if message >= 0:
-                self.pending.at[message].acknowledged = 0
-                if self.pending.at[message].whereabouts == IN_DOUBT:
-                    self.pending.at[message].whereabouts = WAITING
+                self.messages.at[message].acknowledged = 0
+                if self.messages.at[message].whereabouts == IN_DOUBT:
+                    self.messages.at[message].whereabouts = WAITING
                     self.pending.index(message)
             found = self.consumers.slot_of.get(consumer)
             if found is not None:
@@ -607,8 +607,8 @@ cdef class Queue(Inspection):
         """Remove every message, also those in flight; return their number."""
         cdef int32_t message
         cdef int64_t before = self.totals.dequeues
-        for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
+        for message in range(self.messages.slots):
+            if self.messages.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
                 self.take_off(message)
         self.after_messages()
         return self.totals.dequeues - before
@@ -629,10 +629,10 @@ cdef class Queue(Inspection):
         """Remove messages that expired before ``now`` and are not paged in."""
         cdef int32_t message
         self.refuse_while_asked()
-        for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts == STORED and 0 < self.pending.at[message].expiration < now:
+        for message in range(self.messages.slots):
+            if self.messages.at[message].whereabouts == STORED and 0 < self.messages.at[message].expiration < now:
                 self.note_expired(message)
-                self.pending.unstore(message)
+                self.cursors.unstore(message)
                 self.drop_expired(message)
         self.after_messages()
 
@@ -655,7 +655,7 @@ cdef class Queue(Inspection):
         self.refuse_while_asked()
         self.groups.drop_all()
         self.consumers.sorted = False
-        self.pending.replace_all()
+        self.pending.place_all()
 
     def take_failed(self):
         """``[(object sent, selector)]`` that could not be evaluated since the last call, at most 10000: no match."""

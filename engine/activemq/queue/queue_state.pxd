@@ -10,11 +10,13 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
 from pyengine._engine.activemq.queue.group_map cimport GroupMap
-from pyengine._engine.activemq.queue.message_slots cimport SPARE
-from pyengine._engine.activemq.queue.pending_messages cimport Pending
+from pyengine._engine.activemq.queue.message_cursors cimport MessageCursors
+from pyengine._engine.activemq.queue.message_slots cimport SPARE, MessageSlots
+from pyengine._engine.activemq.queue.pending_messages cimport PendingMessages
+from pyengine._engine.activemq.queue.ready_index cimport ReadyIndex
 
 
-cdef dict CURSORS                # setting -> Turns (message_slots.pxd); a snapshot counts them in this order
+cdef dict CURSORS                # setting -> Turns (message_cursors.pxd); a snapshot counts them in this order
 
 
 cdef struct Totals:
@@ -39,7 +41,10 @@ cdef class QueueState:
     cdef readonly str cursor
     cdef GroupMap groups
     cdef ConsumerList consumers
-    cdef Pending pending
+    cdef MessageSlots messages
+    cdef MessageCursors cursors
+    cdef ReadyIndex ready
+    cdef PendingMessages pending
     cdef int64_t page_size           # window; -1 none
     cdef int64_t rounds_due          # wakeups asked for
     cdef int64_t flagged             # messages on which a selector could not be evaluated, since the construction
@@ -67,7 +72,7 @@ cdef class QueueState:
         return 0
 
     cdef inline int after_messages(self) except -1:              # called last where the last message may leave
-        if self.pending.slots > SPARE and not self.busy and self.size() == 0:
+        if self.messages.slots > SPARE and not self.busy and self.size() == 0:
             try:
                 self.shed()
             except MemoryError:
@@ -109,7 +114,7 @@ cdef class QueueState:
     cdef object seen_as(self, int32_t message)                   # what selectors evaluate: current values
     cdef int count_redelivery(self, int32_t message) except -1
     cdef inline void arrive(self, int32_t message) noexcept:      # numbers it and asks for a wakeup
-        self.pending.at[message].sequence = self.next_sequence
+        self.messages.at[message].sequence = self.next_sequence
         self.next_sequence += 1
         self.totals.enqueues += 1
         self.rounds_due += 1

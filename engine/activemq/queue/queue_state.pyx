@@ -8,11 +8,14 @@ from libc.stdlib cimport free
 from pyengine._engine.lowlevel.memory cimport allocate_zeros
 from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList, kept_numbers
 from pyengine._engine.activemq.queue.group_map cimport CACHED, GroupMap
-from pyengine._engine.activemq.queue.message_slots cimport (
-    IN_DOUBT, IN_FLIGHT, NOWHERE, ONE_CURSOR, PERSISTENT_FIRST, REMOVED, STORED, STRANDED, UNTIL_DRAINED, WAITING,
-    Message
+from pyengine._engine.activemq.queue.message_cursors cimport (
+    ONE_CURSOR, PERSISTENT_FIRST, UNTIL_DRAINED, MessageCursors,
 )
-from pyengine._engine.activemq.queue.pending_messages cimport Pending
+from pyengine._engine.activemq.queue.message_slots cimport (
+    IN_DOUBT, IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message, MessageSlots,
+)
+from pyengine._engine.activemq.queue.pending_messages cimport PendingMessages
+from pyengine._engine.activemq.queue.ready_index cimport ReadyIndex
 from pyengine._engine.matching.consumer_filter cimport answer, check_question
 from pyengine._engine.java.value cimport RAISED, TRUE
 from pyengine._engine.message.message cimport Message as JmsMessage
@@ -78,7 +81,10 @@ cdef class QueueState:
         self.groups.now.position = INT64_MAX
         self.consumers = ConsumerList(
             self.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
-        self.pending = Pending(self.consumers, self.groups, prioritized_messages, CURSORS[cursor])
+        self.messages = MessageSlots()
+        self.cursors = MessageCursors(self.messages, prioritized_messages, CURSORS[cursor])
+        self.ready = ReadyIndex(self.messages, self.consumers)
+        self.pending = PendingMessages(self.messages, self.ready, self.consumers, self.groups, prioritized_messages)
         self.connections = {}
         self.connections_due = self.targets_due = self.classes_due = 2 * FEW
 
@@ -87,9 +93,9 @@ cdef class QueueState:
     cdef int forget_names(self) except -1:
         cdef int32_t message
         cdef uint8_t* held = <uint8_t*> allocate_zeros(self.consumers.class_count + 1, 1)
-        for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts != NOWHERE:
-                held[self.pending.at[message].match] = 1
+        for message in range(self.messages.slots):
+            if self.messages.at[message].whereabouts != NOWHERE:
+                held[self.messages.at[message].match] = 1
         try:
             self.consumers.free_classes(held)
         finally:
@@ -105,9 +111,9 @@ cdef class QueueState:
         cdef int32_t message
         cdef int32_t* moved
         cdef uint8_t* held = <uint8_t*> allocate_zeros(self.groups.size + 1, 1)
-        for message in range(self.pending.slots):
-            if self.pending.at[message].whereabouts != NOWHERE and self.pending.at[message].group >= 0:
-                held[self.pending.at[message].group] = 1
+        for message in range(self.messages.slots):
+            if self.messages.at[message].whereabouts != NOWHERE and self.messages.at[message].group >= 0:
+                held[self.messages.at[message].group] = 1
         try:
             moved = self.groups.compact(held)
         finally:
@@ -119,8 +125,8 @@ cdef class QueueState:
 
     cdef int forget_connections(self) except -1:
         cdef int32_t index
-        cdef set held = {self.pending.at[index].connection for index in range(self.pending.slots)
-                         if self.pending.at[index].whereabouts != NOWHERE}
+        cdef set held = {self.messages.at[index].connection for index in range(self.messages.slots)
+                         if self.messages.at[index].whereabouts != NOWHERE}
         held.update([self.consumers.at[index].connection for index in range(self.consumers.slots)
                      if self.consumers.at[index].live])
         cdef dict connections = {}
@@ -139,9 +145,9 @@ cdef class QueueState:
         for index in range(self.consumers.slots):
             if self.consumers.at[index].connection >= 0:
                 self.consumers.at[index].connection = moved[self.consumers.at[index].connection]
-        for index in range(self.pending.slots):
-            if self.pending.at[index].whereabouts != NOWHERE and self.pending.at[index].connection >= 0:
-                self.pending.at[index].connection = moved[self.pending.at[index].connection]
+        for index in range(self.messages.slots):
+            if self.messages.at[index].whereabouts != NOWHERE and self.messages.at[index].connection >= 0:
+                self.messages.at[index].connection = moved[self.messages.at[index].connection]
         free(moved)
         return 0
 
@@ -151,7 +157,9 @@ cdef class QueueState:
             if self.consumers.at[slot].held.count:      # removed, and not acknowledged yet
                 return 0
         self.forget_names()
-        return self.pending.shed()
+        self.pending.shed()
+        self.ready.shed()
+        return self.messages.shed()
 
     # Consumers
 
@@ -167,13 +175,13 @@ cdef class QueueState:
         self.refuse_while_asked()
         if not known:
             check_question(selector)
-            for message in range(self.pending.slots):
-                if self.pending.at[message].whereabouts != NOWHERE:
+            for message in range(self.messages.slots):
+                if self.messages.at[message].whereabouts != NOWHERE:
                     if matching is not None:
-                        if self.pending.at[message].sequence in matching:
+                        if self.messages.at[message].sequence in matching:
                             found.append(message)
                         continue
-                    if selector is not None and self.pending.at[message].body == NULL:
+                    if selector is not None and self.messages.at[message].body == NULL:
                         raise IllegalStateError(
                             "a new selector cannot be asked of messages that wait without their objects; "
                             "add every consumer before offer_batch, or say with matching= which it takes")
@@ -186,11 +194,11 @@ cdef class QueueState:
         try:
             for number in found:
                 message = number
-                if self.pending.at[message].match not in moved:
-                    moved[self.pending.at[message].match] = self.consumers.class_for(
-                        self.consumers.bits_of(self.pending.at[message].match) | (1 << predicate),
-                        self.consumers.classes[self.pending.at[message].match].target)
-                matches.append(moved[self.pending.at[message].match])
+                if self.messages.at[message].match not in moved:
+                    moved[self.messages.at[message].match] = self.consumers.class_for(
+                        self.consumers.bits_of(self.messages.at[message].match) | (1 << predicate),
+                        self.consumers.classes[self.messages.at[message].match].target)
+                matches.append(moved[self.messages.at[message].match])
             slot = self.consumers.settle_in(predicate, connection)
         finally:
             if slot < 0 and predicate and self.consumers.predicates[predicate].users == 0:
@@ -200,7 +208,7 @@ cdef class QueueState:
         return slot
 
     cdef int reclass(self, int32_t message, int32_t match) except -1:
-        cdef Message* at = self.pending.at
+        cdef Message* at = self.messages.at
         if at[message].bucket >= 0:
             self.pending.unindex(message)
             at[message].match = match
@@ -211,9 +219,9 @@ cdef class QueueState:
 
     cdef int rematch(self, int32_t message, int changed) except -1:
         # Only the selectors that read such a header are asked again; a message without its object cannot be.
-        cdef int32_t predicate, match = self.pending.at[message].match
+        cdef int32_t predicate, match = self.messages.at[message].match
         cdef object bits, found
-        if not self.consumers.changing & changed or self.pending.at[message].body == NULL:
+        if not self.consumers.changing & changed or self.messages.at[message].body == NULL:
             return 0
         bits = found = self.consumers.bits_of(match)
         for predicate in range(1, self.consumers.predicate_count):
@@ -236,11 +244,11 @@ cdef class QueueState:
 
     cdef int match_known(self, int32_t message, dict known) except -1:
         # The answers of some selectors; a selector that left with its consumer has none.
-        cdef int32_t match = self.pending.at[message].match
+        cdef int32_t match = self.messages.at[message].match
         cdef object bits = self.consumers.bits_of(match), found = bits
         for predicate, sequences in known.items():
             if self.consumers.questions[predicate] is not None:
-                if self.pending.at[message].sequence in sequences:
+                if self.messages.at[message].sequence in sequences:
                     found |= 1 << predicate
                 else:
                     found &= ~(1 << predicate)
@@ -268,12 +276,12 @@ cdef class QueueState:
         self.consumers.refresh_all()
         for slot in range(self.consumers.slots):
             if self.consumers.at[slot].open:
-                self.pending.wake(slot)
+                self.ready.wake(slot)
         return 0
 
     cdef int refresh(self, int32_t slot) except -1:
         if self.consumers.refresh(slot) > 0:
-            self.pending.wake(slot)
+            self.ready.wake(slot)
         return 0
 
     cdef int32_t slot_of(self, object consumer) except -1:
@@ -285,7 +293,7 @@ cdef class QueueState:
     # Selectors
 
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1:
-        cdef Message* it = &self.pending.at[message]
+        cdef Message* it = &self.messages.at[message]
         cdef int outcome
         if connection >= 0 and it.connection == connection:
             return False
@@ -308,7 +316,7 @@ cdef class QueueState:
 
     cdef int note_failure(self, int32_t message, object selector) except -1:
         self.totals.selector_errors += 1
-        self.pending.at[message].errors = 1
+        self.messages.at[message].errors = 1
         self.flagged += self.selector_errors == "exact"
         if self.failed is None:
             self.failed = []
@@ -319,7 +327,7 @@ cdef class QueueState:
     cdef bint raises(self, int32_t message) except -1:
         # Whether a consumer's selector raises before one takes it, asked in the broker's order: a full consumer is not
         # asked, noLocal comes before the selector, and the exclusive and group checks after it.
-        cdef Message* it = &self.pending.at[message]
+        cdef Message* it = &self.messages.at[message]
         cdef int32_t index, slot, owner = -1
         cdef int outcome
         if not it.errors or self.consumers.paused or it.body == NULL:
@@ -351,9 +359,9 @@ cdef class QueueState:
         for tier in range(20):
             message = self.pending.window[tier].first
             while message >= 0:
-                if self.pending.at[message].errors:
+                if self.messages.at[message].errors:
                     found.append(message)
-                message = self.pending.at[message].next
+                message = self.messages.at[message].next
         found.reverse()
         return found
 
@@ -361,8 +369,8 @@ cdef class QueueState:
 
     cdef int32_t find(self, int64_t handle) except -2:
         cdef int64_t message = handle & <int64_t> 0xFFFFFFFF        # the bare literal would be a Python integer
-        if (handle < 0 or message >= self.pending.slots or self.pending.at[message].whereabouts == NOWHERE
-                or self.pending.at[message].generation != handle >> 32):
+        if (handle < 0 or message >= self.messages.slots or self.messages.at[message].whereabouts == NOWHERE
+                or self.messages.at[message].generation != handle >> 32):
             return -1
         return <int32_t> message
 
@@ -373,14 +381,14 @@ cdef class QueueState:
         return message
 
     cdef object handle_of(self, int32_t message):
-        return (<int64_t> self.pending.at[message].generation << 32) | message
+        return (<int64_t> self.messages.at[message].generation << 32) | message
 
     cdef object object_of(self, int32_t message):
-        return <object> self.pending.at[message].body if self.pending.at[message].body != NULL else None
+        return <object> self.messages.at[message].body if self.messages.at[message].body != NULL else None
 
     cdef object seen_as(self, int32_t message):
         # The object itself if its values are current; the sent object belongs to the caller and is not changed.
-        cdef Message* it = &self.pending.at[message]
+        cdef Message* it = &self.messages.at[message]
         cdef object body = <object> it.body if it.body != NULL else None
         cdef JmsMessage copy
         if not it.redeliveries and not it.group_first:
@@ -404,22 +412,22 @@ cdef class QueueState:
         return body
 
     cdef int count_redelivery(self, int32_t message) except -1:
-        self.pending.at[message].redeliveries += 1
+        self.messages.at[message].redeliveries += 1
         return 0
 
     cdef int accept(self, int32_t message) except -1:
         self.arrive(message)
-        self.pending.store(message)
+        self.cursors.store(message)
         return 0
 
     cdef int complete(self, int32_t slot, int32_t message) except -1:
-        self.pending.unlink(&self.consumers.at[slot].held, message)
-        if self.pending.at[message].whereabouts == IN_FLIGHT:
+        self.messages.unlink(&self.consumers.at[slot].held, message)
+        if self.messages.at[message].whereabouts == IN_FLIGHT:
             self.in_flight -= 1
             self.count_gone(slot)
         else:
             self.consumers.at[slot].dequeued += 1      # removed messages are counted already
-        self.pending.discard(message)
+        self.messages.discard(message)
         return 0
 
     cdef int acknowledge_one(self, int32_t slot, int32_t message) except -1:
@@ -430,55 +438,57 @@ cdef class QueueState:
         return 0
 
     cdef int take_off(self, int32_t message) except -1:
-        cdef int where = self.pending.at[message].whereabouts
+        cdef int where = self.messages.at[message].whereabouts
         self.refuse_while_asked()
         if where in (WAITING, IN_DOUBT):
             self.pending.withdraw(message)
         elif where == STORED:
-            self.pending.unstore(message)
+            self.cursors.unstore(message)
         elif where == STRANDED:
             self.stranded -= 1
         elif where == IN_FLIGHT:
-            self.pending.at[message].whereabouts = REMOVED
+            self.messages.at[message].whereabouts = REMOVED
             self.in_flight -= 1
             self.totals.dequeues += 1
             return 0
         else:
             return 0
         self.totals.dequeues += 1
-        return self.pending.discard(message)
+        return self.messages.discard(message)
 
     cdef int note_expired(self, int32_t message) except -1:
         if self.removed is None:
             self.removed = []
         self.removed.append((self.handle_of(message), "expired", self.object_of(message),
-                             self.pending.at[message].redeliveries))
+                             self.messages.at[message].redeliveries))
         return 0
 
     cdef int drop_expired(self, int32_t message) except -1:
         self.totals.expired += 1
         self.totals.dequeues += 1
-        self.pending.discard(message)
+        self.messages.discard(message)
         return 0
 
     cdef int64_t size(self) noexcept:
-        return self.pending.stored + self.pending.waiting + self.in_flight + self.stranded
+        return self.cursors.stored + self.pending.waiting + self.in_flight + self.stranded
 
     def _check(self):
         """Assert the invariants of queue_state.pxd and of the rooms below."""
         cdef int32_t message, slot, flying = 0
         self.groups._check()
         self.consumers._check()
+        self.cursors._check()
+        self.ready._check()
         self.pending._check()
         for slot in range(self.consumers.slots):
             message = self.consumers.at[slot].held.first
             held = 0
             while message >= 0:
-                assert self.pending.at[message].consumer == slot
-                assert self.pending.at[message].whereabouts in (IN_FLIGHT, REMOVED)
-                flying += self.pending.at[message].whereabouts == IN_FLIGHT
+                assert self.messages.at[message].consumer == slot
+                assert self.messages.at[message].whereabouts in (IN_FLIGHT, REMOVED)
+                flying += self.messages.at[message].whereabouts == IN_FLIGHT
                 held += 1
-                message = self.pending.at[message].next
+                message = self.messages.at[message].next
             assert held == self.consumers.at[slot].held.count
         assert flying == self.in_flight
         assert self.totals.enqueues == self.totals.dequeues + self.size()

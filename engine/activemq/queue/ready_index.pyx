@@ -1,15 +1,23 @@
 """The next message that a consumer can take; see ready_index.pxd."""
 
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pyengine._engine.lowlevel.memory cimport try_resize
-from pyengine._engine.activemq.queue.message_slots cimport MessageSlots
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.message_slots cimport Message, MessageSlots
 
 
-cdef class Lanes(MessageSlots):
+@final
+cdef class ReadyIndex:
     """Internal to a queue; see ready_index.pxd."""
+
+    def __cinit__(self, MessageSlots messages not None, ConsumerList consumers not None):
+        self.messages = messages
+        self.consumers = consumers
+        self.vacant_bucket = -1
 
     def __dealloc__(self):
         cdef int32_t index
@@ -20,9 +28,8 @@ cdef class Lanes(MessageSlots):
         free(self.ready)
         free(self.blocked)
 
-    cdef int shed(self) except -1:
+    cdef void shed(self) noexcept nogil:
         cdef int32_t lane
-        MessageSlots.shed(self)
         for lane in range(self.lane_room):
             free(self.lanes[lane].heap)
         free(self.buckets)
@@ -32,16 +39,31 @@ cdef class Lanes(MessageSlots):
         self.buckets = NULL
         self.lanes = NULL
         self.ready = self.blocked = NULL
-        self.lane_room = self.ready_size = self.blocked_size = 0
-        return 0
+        self.bucket_slots = self.lane_room = self.ready_size = self.blocked_size = 0
+        self.vacant_bucket = -1
+        self.lost = False
+
+    cdef bint add_buckets(self) noexcept nogil:
+        cdef int32_t bucket, room = 4 if self.bucket_slots == 0 else 2 * self.bucket_slots
+        cdef void* larger = try_resize(self.buckets, room * sizeof(Bucket))
+        if larger == NULL:
+            return False
+        self.buckets = <Bucket*> larger
+        for bucket in range(room - 1, self.bucket_slots - 1, -1):
+            self.buckets[bucket].next = self.vacant_bucket
+            self.buckets[bucket].head = -1
+            self.buckets[bucket].late = 0
+            self.vacant_bucket = bucket
+        self.bucket_slots = room
+        return True
 
     cdef int64_t urgency(self, int32_t lane) noexcept nogil:
-        return self.at[self.buckets[self.lanes[lane].heap[0]].current].position
+        return self.messages.at[self.buckets[self.lanes[lane].heap[0]].current].position
 
     cdef bint reserve_lane(self, int32_t lane) noexcept nogil:
         cdef int32_t room, index
         cdef void* larger
-        cdef Lane* it
+        cdef Lane* grown
         if lane >= self.lane_room:
             room = max(4, 2 * (lane + 1))
             larger = try_resize(self.lanes, room * sizeof(Lane))
@@ -61,85 +83,99 @@ cdef class Lanes(MessageSlots):
                 self.lanes[index].place = -1
                 self.lanes[index].blocked = -1
             self.lane_room = room
-        it = &self.lanes[lane]
-        if it.size == it.room:
-            room = 4 if it.room == 0 else 2 * it.room
-            larger = try_resize(it.heap, room * sizeof(int32_t))
+        grown = &self.lanes[lane]
+        if grown.size == grown.room:
+            room = 4 if grown.room == 0 else 2 * grown.room
+            larger = try_resize(grown.heap, room * sizeof(int32_t))
             if larger == NULL:
                 return False
-            it.heap = <int32_t*> larger
-            it.room = room
+            grown.heap = <int32_t*> larger
+            grown.room = room
         return True
 
     cdef void lose(self) noexcept nogil:
-        cdef int32_t lane
+        cdef int32_t lane, bucket
         for lane in range(self.lane_room):
             self.lanes[lane].size = 0
             self.lanes[lane].place = self.lanes[lane].blocked = -1
         self.ready_size = self.blocked_size = 0
+        self.vacant_bucket = -1
+        for bucket in range(self.bucket_slots - 1, -1, -1):
+            self.buckets[bucket].next = self.vacant_bucket
+            self.buckets[bucket].head = self.buckets[bucket].current = -1
+            self.buckets[bucket].late = 0
+            self.vacant_bucket = bucket
         self.lost = True
 
-    cdef void join_lane(self, int32_t bucket, int32_t lane) noexcept nogil:
-        cdef Lane* it
+    cdef bint join_lane(self, int32_t bucket, int32_t lane) noexcept nogil:
+        cdef Lane* joined
         if (lane >= self.lane_room or self.lanes[lane].size == self.lanes[lane].room) and not self.reserve_lane(lane):
-            self.lose()
-            return
-        it = &self.lanes[lane]
-        it.heap[it.size] = bucket
+            return False
+        joined = &self.lanes[lane]
+        joined.heap[joined.size] = bucket
         self.buckets[bucket].lane = lane
-        self.buckets[bucket].place = it.size
-        it.size += 1
-        self.sift(lane, it.size - 1)
-        if it.place >= 0:
+        self.buckets[bucket].place = joined.size
+        joined.size += 1
+        self.sift(lane, joined.size - 1)
+        if joined.place >= 0:
             self.reorder(lane)
         elif self.lane_open(lane):
             self.make_ready(lane)
-        elif lane & 1 and it.blocked < 0:
+        elif lane & 1 and joined.blocked < 0:
             self.block(lane)
+        return True
 
     cdef void leave_lane(self, int32_t bucket) noexcept nogil:
         cdef int32_t lane = self.buckets[bucket].lane, place = self.buckets[bucket].place
-        cdef Lane* it
+        cdef Lane* left
         if lane < 0:
             return
-        it = &self.lanes[lane]
-        it.size -= 1
+        left = &self.lanes[lane]
+        left.size -= 1
         self.buckets[bucket].lane = self.buckets[bucket].place = -1
-        if place < it.size:
-            it.heap[place] = it.heap[it.size]
-            self.buckets[it.heap[place]].place = place
+        if place < left.size:
+            left.heap[place] = left.heap[left.size]
+            self.buckets[left.heap[place]].place = place
             self.sift(lane, place)
-        if it.size == 0:
+        if left.size == 0:
             self.unready(lane)
             self.unblock(lane)
-        elif it.place >= 0:
+        elif left.place >= 0:
             self.reorder(lane)
 
+    cdef void advance(self, int32_t bucket) noexcept nogil:
+        if self.buckets[bucket].lane >= 0:
+            self.sift(self.buckets[bucket].lane, self.buckets[bucket].place)
+            self.reorder(self.buckets[bucket].lane)
+
     cdef void sift(self, int32_t lane, int32_t place) noexcept nogil:
+        # Restore a lane's heap after the bucket at ``place`` changed.
+        cdef const Message* at = self.messages.at
+        cdef Bucket* buckets = self.buckets
         cdef int32_t* heap = self.lanes[lane].heap
         cdef int32_t size = self.lanes[lane].size, bucket = heap[place], child, parent
-        cdef int64_t position = self.at[self.buckets[bucket].current].position
+        cdef int64_t position = at[buckets[bucket].current].position
         while place > 0:
             parent = (place - 1) >> 1
-            if self.at[self.buckets[heap[parent]].current].position <= position:
+            if at[buckets[heap[parent]].current].position <= position:
                 break
             heap[place] = heap[parent]
-            self.buckets[heap[place]].place = place
+            buckets[heap[place]].place = place
             place = parent
         while True:
             child = 2 * place + 1
             if child >= size:
                 break
-            if child + 1 < size and (self.at[self.buckets[heap[child + 1]].current].position
-                                     < self.at[self.buckets[heap[child]].current].position):
+            if child + 1 < size and (at[buckets[heap[child + 1]].current].position
+                                     < at[buckets[heap[child]].current].position):
                 child += 1
-            if self.at[self.buckets[heap[child]].current].position >= position:
+            if at[buckets[heap[child]].current].position >= position:
                 break
             heap[place] = heap[child]
-            self.buckets[heap[place]].place = place
+            buckets[heap[place]].place = place
             place = child
         heap[place] = bucket
-        self.buckets[bucket].place = place
+        buckets[bucket].place = place
 
     cdef bint lane_open(self, int32_t lane) noexcept nogil:
         if lane & 1:
@@ -231,7 +267,7 @@ cdef class Lanes(MessageSlots):
         return -1
 
     cdef int retire(self, int32_t message) except -1:
-        cdef int32_t lane = self.buckets[self.at[message].bucket].lane
+        cdef int32_t lane = self.buckets[self.messages.at[message].bucket].lane
         self.unready(lane)
         if lane & 1:
             self.block(lane)
@@ -241,7 +277,6 @@ cdef class Lanes(MessageSlots):
         """Assert the invariants of ready_index.pxd."""
         cdef int32_t index, bucket, lane, place
         cdef int64_t position
-        MessageSlots._check(self)
         for lane in range(self.lane_room):
             place = self.lanes[lane].place
             assert place < 0 or self.ready[place] == lane and self.lanes[lane].size
@@ -253,5 +288,5 @@ cdef class Lanes(MessageSlots):
                 bucket = self.lanes[lane].heap[index]
                 assert self.buckets[bucket].lane == lane and self.buckets[bucket].place == index
                 place = self.lanes[lane].heap[(index - 1) >> 1 if index else 0]
-                position = self.at[self.buckets[place].current].position
-                assert position <= self.at[self.buckets[bucket].current].position
+                position = self.messages.at[self.buckets[place].current].position
+                assert position <= self.messages.at[self.buckets[bucket].current].position

@@ -35,6 +35,7 @@ cdef class Rounds(QueueState):
             raise IllegalStateError(
                 "a queue that a consumer left, or with browsers or named consumers, is not used for another: make one")
         self.pending.renew()
+        self.cursors.renew()
         self.groups.renew()
         self.consumers.renew()
         memset(&self.totals, 0, sizeof(self.totals))
@@ -58,8 +59,8 @@ cdef class Rounds(QueueState):
             if it.handle >= 0:
                 message = self.find(it.handle)
                 if message < 0 or not self.consumers.at[it.slot].browser and (
-                        self.pending.at[message].whereabouts != IN_FLIGHT
-                        or self.pending.at[message].consumer != it.slot):
+                        self.messages.at[message].whereabouts != IN_FLIGHT
+                        or self.messages.at[message].consumer != it.slot):
                     continue
             self.out[kept] = it[0]
             kept += 1
@@ -108,10 +109,10 @@ cdef class Rounds(QueueState):
         it.sequence = -1
         it.redeliveries = it.group_first = 0
         if message >= 0:
-            it.handle = (<int64_t> self.pending.at[message].generation << 32) | message
-            it.sequence = self.pending.at[message].sequence
-            it.redeliveries = self.pending.at[message].redeliveries
-            it.group_first = self.pending.at[message].group_first
+            it.handle = (<int64_t> self.messages.at[message].generation << 32) | message
+            it.sequence = self.messages.at[message].sequence
+            it.redeliveries = self.messages.at[message].redeliveries
+            it.group_first = self.messages.at[message].group_first
         self.out_size += 1
 
     cdef bint delayed(self, int64_t now) except -1:
@@ -150,7 +151,7 @@ cdef class Rounds(QueueState):
         active = len(self.browsers) if self.browsers else 0
         self.stirred = active > 0 or self.first_consumer      # a start delay may begin at the next round
         forced = active > 0 and self.max_browse_page_size != 0
-        wanted = self.pending.stored
+        wanted = self.cursors.stored
         if self.page_size >= 0:
             wanted = min(wanted, self.page_size)
             if self.lazy_dispatch and not forced:
@@ -190,9 +191,9 @@ cdef class Rounds(QueueState):
         if wanted > self.fresh_room:
             self.fresh = <int32_t*> resize(self.fresh, max(8, 2 * wanted) * sizeof(int32_t))
             self.fresh_room = max(8, 2 * wanted)
-        self.pending.begin_page(wanted)
+        self.cursors.begin_page(wanted)
         while taken < wanted:
-            if self.behind and not self.pending.has_unread() and not self.pending.serves(0):
+            if self.behind and not self.cursors.has_unread() and not self.cursors.serves(0):
                 if self.removed and len(self.removed) >= EXPIRED_AT_ONCE:
                     self.rounds_due += not self.extra      # this round again
                     self.echo |= self.extra
@@ -200,12 +201,12 @@ cdef class Rounds(QueueState):
                 self.rounds_due += 1      # if it is interrupted, the round is still due
                 self.read_on()
                 self.rounds_due -= 1
-            message = self.pending.page_in()
+            message = self.cursors.page_in()
             if message < 0:
                 break
             self.fresh[taken] = message
             self.fresh_size = taken + 1
-            if 0 < self.pending.at[message].expiration < now:
+            if 0 < self.messages.at[message].expiration < now:
                 self.stirred = True
                 self.note_expired(message)
                 self.fresh_size = taken
@@ -224,13 +225,13 @@ cdef class Rounds(QueueState):
         cdef int64_t staying = 0
         self.extra = False
         if self.looks_further(limit):
-            self.serve(min(self.pending.stored, limit), now)
+            self.serve(min(self.cursors.stored, limit), now)
         for tier in range(20):
             message = self.pending.window[tier].first
             while message >= 0 and staying < limit:
-                following = self.pending.at[message].next
-                if self.pending.at[message].whereabouts == WAITING:
-                    if 0 < self.pending.at[message].expiration < now:
+                following = self.messages.at[message].next
+                if self.messages.at[message].whereabouts == WAITING:
+                    if 0 < self.messages.at[message].expiration < now:
                         self.note_expired(message)
                         self.pending.withdraw(message)
                         self.drop_expired(message)
@@ -242,7 +243,7 @@ cdef class Rounds(QueueState):
                 message = which
                 if staying == limit:
                     break
-                if self.pending.at[message].whereabouts == STRANDED and 0 < self.pending.at[message].expiration < now:
+                if self.messages.at[message].whereabouts == STRANDED and 0 < self.messages.at[message].expiration < now:
                     self.note_expired(message)
                     self.stranded -= 1
                     self.drop_expired(message)
@@ -252,7 +253,7 @@ cdef class Rounds(QueueState):
         return 0
 
     cdef bint looks_further(self, int64_t limit) noexcept:
-        return 0 < self.pending.stored and self.pending.waiting + self.in_flight + self.stranded < limit
+        return 0 < self.cursors.stored and self.pending.waiting + self.in_flight + self.stranded < limit
 
     cdef int read_on(self) except -1:
         raise IllegalStateError("messages are behind what a queue holds, and nobody reads them in")
@@ -268,36 +269,36 @@ cdef class Rounds(QueueState):
             start_chain(&levels[level])
         for index in range(fresh):                    # they are in no chain now
             message = self.fresh[index]
-            self.pending.link(&levels[9 - self.pending.at[message].priority], message)
+            self.messages.link(&levels[9 - self.messages.at[message].priority], message)
         index = 0
         for level in range(10):
             message = levels[level].first
             while message >= 0:
                 self.fresh[index] = message
                 index += 1
-                message = self.pending.at[message].next
+                message = self.messages.at[message].next
 
     cdef bint idle(self) noexcept:
-        return (self.pending.stored == 0 and self.rounds_due == 0 and not self.echo
+        return (self.cursors.stored == 0 and self.rounds_due == 0 and not self.echo
                 and self.consumers.size > 0 and not self.browsers and not self.lazy_dispatch and self.flagged == 0
                 and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0
-                and not self.pending.lost
+                and not self.ready.lost
                 and (self.pending.waiting == 0 or self.pending.waiting < self.page_size
-                     and not self.prioritized_messages and self.pending.next_ready() < 0))
+                     and not self.prioritized_messages and self.ready.next_ready() < 0))
 
     cdef bint steady(self) noexcept:
         # As long as no consumer's credit changes.
         if (self.rounds_due or self.echo or self.browsers or self.first_consumer or self.start_at >= 0
-                or self.pending.redelivered or self.pending.lost):
+                or self.pending.redelivered or self.ready.lost):
             return False
-        if self.pending.stored or self.behind:
+        if self.cursors.stored or self.behind:
             if self.lazy_dispatch or self.page_size < 0 or self.pending.waiting < self.page_size:
                 return False
         return self.pending.waiting == 0 or (
-            not self.flagged and not self.consumers.unmarked and self.pending.next_ready() < 0)
+            not self.flagged and not self.consumers.unmarked and self.ready.next_ready() < 0)
 
     cdef bint bypasses(self, int32_t message) noexcept:
-        cdef Message* it = &self.pending.at[message]
+        cdef Message* it = &self.messages.at[message]
         cdef int32_t key = -1, owner = -1
         if self.pending.waiting == 0:
             return True
@@ -324,7 +325,7 @@ cdef class Rounds(QueueState):
         self.reserve_out()
         self.arrive(message)
         self.open_round()
-        self.pending.page_alone(message)
+        self.cursors.page_alone(message)
         self.groups.now.round += 1
         self.groups.now.position = 0
         if behind:                                    # paged in after the others, it waits for the next round
@@ -332,7 +333,7 @@ cdef class Rounds(QueueState):
             self.ask_again()
             self.open_round()
             self.groups.now.round += 1
-            self.groups.now.position = self.pending.at[message].position
+            self.groups.now.position = self.messages.at[message].position
         try:
             slot = self.choose(message, changed) if self.consumers.open_total else -1
             passes = (slot >= 0 and not self.consumers.at[slot].extension and not self.consumers.full_with(slot, 1)
@@ -349,12 +350,12 @@ cdef class Rounds(QueueState):
         if passes:
             # It takes a credit and returns it, and no state changes in between.
             self.count_dispatch(slot)
-            self.take_turns(slot, self.pending.at[message].group >= 0)
+            self.take_turns(slot, self.messages.at[message].group >= 0)
             self.count_gone(slot)
             self.open_round()                         # requested by the acknowledgement; nothing is left to dispatch
             self.groups.now.round += behind
-            self.pending.at[message].consumer = slot
-            self.pending.at[message].group_first = 0
+            self.messages.at[message].consumer = slot
+            self.messages.at[message].group_first = 0
         else:
             self.give(message, slot, changed, now)
         self.groups.now.position = INT64_MAX
@@ -415,31 +416,31 @@ cdef class Rounds(QueueState):
         self.groups.now.position = -1
         try:
             while True:
-                message = self.pending.next_ready()
+                message = self.ready.next_ready()
                 while doubts:
                     doubt = doubts[len(doubts) - 1]
-                    if message >= 0 and self.pending.at[doubt].position > self.pending.at[message].position:
+                    if message >= 0 and self.messages.at[doubt].position > self.messages.at[message].position:
                         break
                     doubts.pop()
-                    if self.pending.at[doubt].whereabouts == WAITING and self.raises(doubt):
+                    if self.messages.at[doubt].whereabouts == WAITING and self.raises(doubt):
                         return 0
                 if self.consumers.unmarked and self.pending.passes(looked, message):
                     self.consumers.mark_slow(-1)
                 if message < 0:
                     break
-                looked = self.pending.at[message].position
-                self.pending.frontier = self.groups.now.position = self.pending.at[message].position
+                looked = self.messages.at[message].position
+                self.pending.frontier = self.groups.now.position = self.messages.at[message].position
                 slot = self.choose(message, changed)
                 if self.consumers.unmarked:
                     self.consumers.mark_slow(slot)
                 if slot < 0:
-                    self.pending.retire(message)
+                    self.ready.retire(message)
                     continue
                 self.reserve_handout(message, slot, now)
                 self.pending.withdraw(message)
                 self.hand_out(message, slot, now)
                 self.regrouped(changed)
-                if self.pending.lost:
+                if self.ready.lost:
                     raise MemoryError()
         finally:
             self.groups.now.position = INT64_MAX
@@ -450,7 +451,7 @@ cdef class Rounds(QueueState):
         # The broker's round ends when a selector raises, and its page is in no list any more.
         cdef int64_t index
         for index in range(start, fresh):
-            self.pending.at[self.fresh[index]].whereabouts = STRANDED
+            self.messages.at[self.fresh[index]].whereabouts = STRANDED
         self.stranded += fresh - start
         self.placed = max(self.placed, fresh)
         self.stirred = True
@@ -466,7 +467,7 @@ cdef class Rounds(QueueState):
     cdef int32_t choose(self, int32_t message, int32_t* changed) except -2:
         # The consumer that gets this message now: the literal walk over the list. ``changed``: group keys whose owner
         # it changed.
-        cdef Message* it = &self.pending.at[message]
+        cdef Message* it = &self.messages.at[message]
         cdef int32_t index, slot, owner = -1
         cdef ConsumerList consumers = self.consumers
         self.totals.tries += 1
@@ -502,14 +503,14 @@ cdef class Rounds(QueueState):
         return -1
 
     cdef int reserve_handout(self, int32_t message, int32_t slot, int64_t now) except -1:
-        if 0 < self.pending.at[message].expiration < now:
+        if 0 < self.messages.at[message].expiration < now:
             return self.note_expired(message)
         self.reserve_out()
         return self.consumers.reserve_walks(slot) if self.groups.watched else 0
 
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1:
         # The subscription takes it (and drops an expired one), then the consumer moves to the end of the list.
-        cdef Message* it = &self.pending.at[message]
+        cdef Message* it = &self.messages.at[message]
         cdef bint grouped = it.group >= 0, expired = 0 < it.expiration < now
         self.stirred = True
         if expired:
@@ -518,7 +519,7 @@ cdef class Rounds(QueueState):
         else:
             it.whereabouts = IN_FLIGHT
             it.consumer = slot
-            self.pending.link(&self.consumers.at[slot].held, message)
+            self.messages.link(&self.consumers.at[slot].held, message)
             self.in_flight += 1
             self.count_dispatch(slot)
             if self.consumers.at[slot].prefetch == 0:
@@ -541,11 +542,11 @@ cdef class Rounds(QueueState):
         # Paged-in and unacknowledged messages, in the order of the broker's list: (priority, page-in number, slot).
         cdef int32_t message
         cdef list found = []
-        for message in range(self.pending.slots):
-            if (self.pending.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED)
-                    and self.pending.at[message].paged >= 0 and not self.pending.at[message].acknowledged):
-                found.append((9 - self.pending.at[message].priority if self.prioritized_messages else 0,
-                              self.pending.at[message].paged, message))
+        for message in range(self.messages.slots):
+            if (self.messages.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED)
+                    and self.messages.at[message].paged >= 0 and not self.messages.at[message].acknowledged):
+                found.append((9 - self.messages.at[message].priority if self.prioritized_messages else 0,
+                              self.messages.at[message].paged, message))
         found.sort()
         return found
 
@@ -565,7 +566,7 @@ cdef class Rounds(QueueState):
                 audit.add(page)
                 if self.browsed_enough(slot):
                     continue
-                if self.consumers.matches(self.pending.at[message].match, slot):
+                if self.consumers.matches(self.messages.at[message].match, slot):
                     self.consumers.at[slot].enqueued += 1
                     self.consumers.at[slot].dispatched += 1
                     self.totals.dispatched += 1

@@ -8,11 +8,12 @@ from pyengine._engine.lowlevel.memory cimport allocate_zeros
 from pyengine._engine.lowlevel.linked_list cimport Chain
 from pyengine._engine.activemq.queue.consumer_list cimport Consumer, ConsumerList
 from pyengine._engine.activemq.queue.group_map cimport MOST, GroupMap, get_groups, put_groups
+from pyengine._engine.activemq.queue.message_cursors cimport MessageCursors
 from pyengine._engine.activemq.queue.message_slots cimport (
-    IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message,
+    IN_FLIGHT, NOWHERE, REMOVED, STORED, STRANDED, WAITING, Message, MessageSlots,
 )
 from pyengine._engine.serialization.renumbering cimport Numbering
-from pyengine._engine.activemq.queue.pending_messages cimport Pending
+from pyengine._engine.activemq.queue.pending_messages cimport PendingMessages
 from pyengine._engine.activemq.queue.queue_state cimport CURSORS
 from pyengine._engine.activemq.queue.rounds cimport Rounds
 from pyengine._engine.serialization.codec cimport Reader, SharedValues, Writer
@@ -31,21 +32,21 @@ cdef int FLAGS = 8191
 
 cdef bytes write_queue(Rounds queue, object save, SharedValues shared):
     cdef Writer writer = Writer()
-    cdef Pending pending = queue.pending
+    cdef MessageSlots messages = queue.messages
     cdef Numbering names = Numbering(queue.groups.size), classes = Numbering(queue.consumers.class_count)
     cdef Numbering slots = Numbering(queue.consumers.slots)
     cdef int32_t message, slot
     writer.save = save
     writer.shared = shared
-    pending.settle()
+    queue.pending.settle()
     for slot in range(queue.consumers.slots):
         if queue.consumers.at[slot].live:
             slots.see(slot)
-    for message in range(pending.slots):
-        if pending.at[message].whereabouts != NOWHERE:
-            classes.see(pending.at[message].match)
-            if pending.at[message].group >= 0:
-                names.see(pending.at[message].group)
+    for message in range(messages.slots):
+        if messages.at[message].whereabouts != NOWHERE:
+            classes.see(messages.at[message].match)
+            if messages.at[message].group >= 0:
+                names.see(messages.at[message].group)
     put_settings(writer, queue)
     put_rounds(writer, queue)
     put_consumers(writer, queue, slots)
@@ -333,19 +334,20 @@ cdef int get_browsers(Reader reader, Rounds queue) except -1:
 # Messages
 
 cdef int put_messages(Writer writer, Rounds queue, Numbering names, Numbering classes, Numbering slots) except -1:
-    cdef Pending pending = queue.pending
+    cdef MessageSlots messages = queue.messages
+    cdef MessageCursors cursors = queue.cursors
     cdef int32_t message, other, slot, step, first, generation
     cdef int tier
     cdef int64_t run
-    writer.count(pending.slots)
-    writer.count(pending.pages)
-    message = pending.vacant
+    writer.count(messages.slots)
+    writer.count(cursors.pages)
+    message = messages.vacant
     while message >= 0:                  # runs of free slots, each a step up or down
         first = message
         run = 1
         step = 0
         while True:
-            other = pending.at[message].next
+            other = messages.at[message].next
             if other < 0 or step == 0 and other - message not in (1, -1) or step and other - message != step:
                 break
             step = other - message
@@ -356,26 +358,26 @@ cdef int put_messages(Writer writer, Rounds queue, Numbering names, Numbering cl
         message = other
     writer.count(0)
     message = 0
-    while message < pending.slots:       # runs of equal generations
-        generation = pending.at[message].generation
+    while message < messages.slots:       # runs of equal generations
+        generation = messages.at[message].generation
         first = message
-        while message < pending.slots and pending.at[message].generation == generation:
+        while message < messages.slots and messages.at[message].generation == generation:
             message += 1
         writer.count(message - first)
         writer.count(generation)
-    writer.count(pending.served)
+    writer.count(cursors.served)
     for tier in range(20):
         if tier % 10 == 0 or queue.prioritized_messages:
-            put_chain(writer, queue, &pending.cursor[tier], names, classes)
+            put_chain(writer, queue, &cursors.cursor[tier], names, classes)
     for slot in range(queue.consumers.slots):
         if queue.consumers.at[slot].live:
             put_chain(writer, queue, &queue.consumers.at[slot].held, names, classes)
     for tier in range(20 if queue.prioritized_messages else 2):
-        put_chain(writer, queue, &pending.window[tier], names, classes)
+        put_chain(writer, queue, &queue.pending.window[tier], names, classes)
     writer.count(queue.stranded)
-    for message in range(pending.slots):
-        if pending.at[message].whereabouts == STRANDED:
-            put_message(writer, pending, message, 0, 0, names, classes)
+    for message in range(messages.slots):
+        if messages.at[message].whereabouts == STRANDED:
+            put_message(writer, messages, message, 0, 0, names, classes)
     return 0
 
 
@@ -384,16 +386,16 @@ cdef int put_chain(Writer writer, Rounds queue, Chain* chain, Numbering names, N
     cdef int64_t sequence = 0
     writer.count(chain.count)
     while message >= 0:
-        put_message(writer, queue.pending, message, before, sequence, names, classes)
+        put_message(writer, queue.messages, message, before, sequence, names, classes)
         before = message
-        sequence = queue.pending.at[message].sequence
-        message = queue.pending.at[message].next
+        sequence = queue.messages.at[message].sequence
+        message = queue.messages.at[message].next
     return 0
 
 
-cdef int put_message(Writer writer, Pending pending, int32_t message, int32_t before, int64_t sequence,
+cdef int put_message(Writer writer, MessageSlots messages, int32_t message, int32_t before, int64_t sequence,
                      Numbering names, Numbering classes) except -1:
-    cdef Message* it = &pending.at[message]
+    cdef Message* it = &messages.at[message]
     cdef int32_t match = classes.at[it.match] - 1
     cdef int flags = (
         (HAS_EXPIRATION if it.expiration else 0) | (HAS_GROUP if it.group >= 0 else 0)
@@ -427,7 +429,8 @@ cdef int put_message(Writer writer, Pending pending, int32_t message, int32_t be
 
 
 cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
-    cdef Pending pending = queue.pending
+    cdef MessageSlots messages = queue.messages
+    cdef MessageCursors cursors = queue.cursors
     cdef ConsumerList consumers = queue.consumers
     cdef int64_t slots = reader.count(MOST), run, message, end, count, _
     cdef int32_t slot, last = -1, step
@@ -435,10 +438,10 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
     cdef bint slow
     if slots > max(64, 2 * queue.next_sequence):
         raise reader.refuse("there are more places than messages were sent")
-    pending.pages = reader.count(INT64_MAX)
+    cursors.pages = reader.count(INT64_MAX)
     if slots:
-        pending.at = <Message*> allocate_zeros(slots, sizeof(Message))
-        pending.slots = <int32_t> slots
+        messages.at = <Message*> allocate_zeros(slots, sizeof(Message))
+        messages.slots = <int32_t> slots
     while True:
         run = reader.count(INT64_MAX)
         if run == 0:
@@ -446,13 +449,13 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
         step = -1 if run & 1 else 1
         message = reader.count(slots - 1)
         for _ in range(run >> 1):
-            if not 0 <= message < slots or pending.at[message].bucket:
+            if not 0 <= message < slots or messages.at[message].bucket:
                 raise reader.refuse("a place is free twice")
             if last < 0:
-                pending.vacant = <int32_t> message
+                messages.vacant = <int32_t> message
             else:
-                pending.at[last].next = <int32_t> message
-            pending.at[message].next = pending.at[message].bucket = -1
+                messages.at[last].next = <int32_t> message
+            messages.at[message].next = messages.at[message].bucket = -1
             last = <int32_t> message
             message += step
     message = 0
@@ -462,9 +465,9 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
             raise reader.refuse("a run of places is empty")
         count = reader.count(0x3FFFFFFF)
         for message in range(message, end):
-            pending.at[message].generation = <int32_t> count
+            messages.at[message].generation = <int32_t> count
         message = end
-    pending.served = <int> reader.count(1)
+    cursors.served = <int> reader.count(1)
     for tier in range(20):
         if tier % 10 == 0 or queue.prioritized_messages:
             get_chain(reader, queue, classes, tier, STORED, -1)
@@ -483,25 +486,27 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
         get_chain(reader, queue, classes, tier, WAITING, -1)
     get_chain(reader, queue, classes, 0, STRANDED, -1)
     for message in range(slots):
-        if pending.at[message].bucket == 0 and pending.at[message].whereabouts == NOWHERE:
+        if messages.at[message].bucket == 0 and messages.at[message].whereabouts == NOWHERE:
             raise reader.refuse("a place is neither free nor taken")
     return 0
 
 
 cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int whereabouts, int32_t slot) except -1:
-    cdef Pending pending = queue.pending
+    cdef MessageSlots messages = queue.messages
+    cdef MessageCursors cursors = queue.cursors
+    cdef PendingMessages pending = queue.pending
     cdef Message* it
     cdef int64_t _, message = 0, sequence = 0, flags, place
-    for _ in range(reader.count(pending.slots)):
+    for _ in range(reader.count(messages.slots)):
         if whereabouts == STRANDED:
             message = sequence = 0
         message += reader.number()
-        if not 0 <= message < pending.slots or pending.at[message].bucket or (
-                pending.at[message].whereabouts != NOWHERE):
+        if not 0 <= message < messages.slots or messages.at[message].bucket or (
+                messages.at[message].whereabouts != NOWHERE):
             raise reader.refuse("two messages have one place")
-        it = &pending.at[message]
+        it = &messages.at[message]
         sequence += reader.number()
-        pending.clear(<int32_t> message)
+        messages.clear(<int32_t> message)
         it.sequence = sequence
         flags = reader.count(FLAGS)
         it.paged = reader.number() + sequence
@@ -524,17 +529,17 @@ cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int wher
             Py_INCREF(body)
             it.body = <PyObject*> body
         if whereabouts == STORED:
-            if pending.cursor_of(<int32_t> message) != &pending.cursor[tier]:
+            if cursors.cursor_of(<int32_t> message) != &cursors.cursor[tier]:
                 it.whereabouts = STRANDED
                 raise reader.refuse("a message stands among those of another priority or delivery mode")
-            pending.store(<int32_t> message)
+            cursors.store(<int32_t> message)
         elif whereabouts == STRANDED:
             it.whereabouts = STRANDED
             queue.stranded += 1
         elif whereabouts == IN_FLIGHT:
             it.whereabouts = REMOVED if flags & IS_REMOVED else IN_FLIGHT
             it.consumer = slot
-            pending.link(&queue.consumers.at[slot].held, <int32_t> message)
+            messages.link(&queue.consumers.at[slot].held, <int32_t> message)
             queue.in_flight += it.whereabouts == IN_FLIGHT
         else:
             it.whereabouts = STRANDED    # so that its body is not lost if ``wait`` raises

@@ -56,20 +56,20 @@ cdef class RegionQueue(Queue):
         cdef int tier
         cdef int64_t total = 0
         for tier in range(10):
-            total += self.pending.cursor[tier].count
+            total += self.cursors.cursor[tier].count
         for tier in range(3):
-            total += self.pending.unread[tier].count
+            total += self.cursors.unread[tier].count
         return total
 
     @property
     def cached(self):
         """Whether an arriving persistent message is put in its place by priority at once. If not it is read from the
         store in batches (message_slots.pxd), as in a broker that was started with messages, until none is left."""
-        return self.pending.cached
+        return self.cursors.cached
 
     @cached.setter
     def cached(self, bint cached):
-        self.pending.cached = cached
+        self.cursors.cached = cached
 
     @property
     def due(self):
@@ -95,12 +95,12 @@ cdef class RegionQueue(Queue):
         cdef Message message
         cdef list result = []
         for tier in range(12, -1, -1):
-            chain = &self.pending.unread[tier - 10] if tier > 9 else &self.pending.cursor[tier]
+            chain = &self.cursors.unread[tier - 10] if tier > 9 else &self.cursors.cursor[tier]
             while left > limit and chain.count:
                 number = chain.last
                 message = self.object_of(number)
-                self.pending.unstore(number)
-                self.pending.discard(number)
+                self.cursors.unstore(number)
+                self.messages.discard(number)
                 self.bytes -= message.size_in_bytes(self.minimum_message_size)
                 self.totals.enqueues -= 1
                 left -= 1
@@ -197,7 +197,7 @@ cdef class RegionQueue(Queue):
                                   message._priority, message._persistent)
         cdef int32_t number = self.enter(
             message, &of, message._group_id, message._connection_id, message._target_consumer_id)
-        self.pending.at[number].group_first = message._group_first_for_consumer
+        self.messages.at[number].group_first = message._group_first_for_consumer
         self.bytes += message.size_in_bytes(self.minimum_message_size)
         return 0
 
@@ -236,8 +236,8 @@ cdef class RegionQueue(Queue):
     cdef int dispatched(self, int32_t message, int64_t now) except -1:
         cdef Message sent = <Message> self.object_of(message)
         sent._broker_out_time = now
-        sent._group_first_for_consumer = self.pending.at[message].group_first
-        if self.noting and not self.pending.at[message].redeliveries:
+        sent._group_first_for_consumer = self.messages.at[message].group_first
+        if self.noting and not self.messages.at[message].redeliveries:
             if self.noted is None:
                 self.noted = []
             self.noted.append(sent)
@@ -248,8 +248,8 @@ cdef class RegionQueue(Queue):
         return 0
 
     cdef int count_redelivery(self, int32_t message) except -1:
-        self.pending.at[message].redeliveries += 1
-        (<Message> self.object_of(message))._redelivery_counter = self.pending.at[message].redeliveries
+        self.messages.at[message].redeliveries += 1
+        (<Message> self.object_of(message))._redelivery_counter = self.messages.at[message].redeliveries
         return 0
 
     cdef list take_out(self, int64_t now):
@@ -367,7 +367,7 @@ cdef class RegionQueue(Queue):
         """Remove a message from the queue and return it. One that a consumer holds keeps its place there."""
         cdef int32_t number = self.message_of(handle)
         cdef Message message = self.object_of(number)
-        if self.pending.at[number].whereabouts == IN_FLIGHT:
+        if self.messages.at[number].whereabouts == IN_FLIGHT:
             if self.purged is None:
                 self.purged = set()
             self.purged.add(handle)
