@@ -4,7 +4,7 @@ Waiting messages lie in *cursors*, one for non-persistent messages and one for e
 by one each time the next cursor is chosen; a chosen cursor is served until it is empty. Redelivery counts belong to the
 subscription, not to the message, and live in its references.
 
-With a pager (ledger.pxd) a cursor holds the references up to its *frontier*, and ``behind`` counts those after it,
+With a pager (store_pager.pxd) a cursor holds the references up to its *frontier*, and ``behind`` counts those after it,
 which only the store has; a page is read when the next message to serve may be there. A message before the frontier,
 because of its priority, is held; if they become too many, the last ones are left to the store again, except those that
 have a redelivery count or were acknowledged in an open transaction, and the cursor is *cut*: messages beyond its
@@ -17,6 +17,7 @@ References behind a frontier that are not here are stored and not released. With
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.topic.message_references cimport Line
+from pyengine._engine.activemq.topic.store_pager cimport StorePager
 from pyengine._engine.activemq.topic.subscription cimport Subscription
 
 
@@ -38,6 +39,7 @@ cdef class DurableSubscription(Subscription):
     cdef readonly bint prioritized
     cdef bint fresh                      # it had no consumer yet
     cdef readonly object offline_since   # ms, None while active
+    cdef StorePager pager                # None: all waiting messages are here
     cdef list cursors
     cdef Cursor transient
 

@@ -5,6 +5,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from pyengine._engine.lowlevel.linked_list cimport start_chain
 from pyengine._engine.activemq.commands.message_ack cimport AckKind
 from pyengine._engine.activemq.topic.ledger cimport EventKind
+from pyengine._engine.activemq.topic.message_references cimport Post
 from pyengine._engine.activemq.topic.subscription cimport Subscription
 
 from pyengine.errors import IllegalStateError, JMSError, counted
@@ -42,32 +43,33 @@ cdef class DurableSubscription(Subscription):
 
     cdef Cursor cursor_of(self, int32_t message):
         # None: a persistent message of a topic it is not attached to.
-        return self.cursor_at(self.ledger.at[message].topic) if self.ledger.at[message].persistent else self.transient
+        cdef const Post* post = &self.messages.at[message]
+        return self.cursor_at(post.topic) if post.persistent else self.transient
 
     cdef int tier_of(self, int32_t message) noexcept:
-        return 9 - self.ledger.at[message].priority if self.prioritized else 0
+        return 9 - self.messages.at[message].priority if self.prioritized else 0
 
     cdef int rank_of(self, int32_t message) noexcept:
-        return -self.ledger.at[message].priority if self.prioritized else 0
+        return -self.messages.at[message].priority if self.prioritized else 0
 
     cdef bint beyond(self, Cursor cursor, int32_t message) noexcept:
         cdef int rank = self.rank_of(message)
-        return rank > cursor.rank or (rank == cursor.rank and self.ledger.at[message].handle > cursor.newest)
+        return rank > cursor.rank or (rank == cursor.rank and self.messages.at[message].handle > cursor.newest)
 
     cdef int push(self, Cursor cursor, int32_t reference, bint ahead) except -1:
-        cdef int tier = self.tier_of(self.ledger.refs[reference].message)
+        cdef int tier = self.tier_of(self.messages.refs[reference].message)
         if ahead:
-            self.ledger.prepend(&cursor.tiers[tier], reference)
+            self.messages.prepend(&cursor.tiers[tier], reference)
         else:
-            self.ledger.append(&cursor.tiers[tier], reference)
+            self.messages.append(&cursor.tiers[tier], reference)
         cursor.count += 1
-        self.ledger.refs[reference].queued = 1
+        self.messages.refs[reference].queued = 1
         return 0
 
     cdef int take_from(self, Cursor cursor, int32_t reference) except -1:
-        cdef int tier = self.tier_of(self.ledger.refs[reference].message)
-        self.ledger.unlink(&cursor.tiers[tier], reference)
-        self.ledger.refs[reference].queued = 0
+        cdef int tier = self.tier_of(self.messages.refs[reference].message)
+        self.messages.unlink(&cursor.tiers[tier], reference)
+        self.messages.refs[reference].queued = 0
         cursor.count -= 1
         return 0
 
@@ -78,10 +80,10 @@ cdef class DurableSubscription(Subscription):
         while True:
             for tier in range(10 if cursor.count else 0):
                 reference = cursor.tiers[tier].first
-                while reference >= 0 and self.ledger.refs[reference].acknowledged:
-                    reference = self.ledger.refs[reference].next
+                while reference >= 0 and self.messages.refs[reference].acknowledged:
+                    reference = self.messages.refs[reference].next
                 if reference >= 0:
-                    if cursor.behind and self.beyond(cursor, self.ledger.refs[reference].message):
+                    if cursor.behind and self.beyond(cursor, self.messages.refs[reference].message):
                         break
                     return reference
             if not cursor.behind:
@@ -97,29 +99,29 @@ cdef class DurableSubscription(Subscription):
         if cursor.cut:
             reference = self.dispatched.first
             while reference >= 0:
-                here.add(self.ledger.at[self.ledger.refs[reference].message].handle)
-                reference = self.ledger.refs[reference].next
+                here.add(self.messages.at[self.messages.refs[reference].message].handle)
+                reference = self.messages.refs[reference].next
             for tier in range(10):
                 reference = cursor.tiers[tier].first
                 while reference >= 0:
-                    here.add(self.ledger.at[self.ledger.refs[reference].message].handle)
-                    reference = self.ledger.refs[reference].next
+                    here.add(self.messages.at[self.messages.refs[reference].message].handle)
+                    reference = self.messages.refs[reference].next
         while cursor.behind == before:
-            found = self.ledger.load(self.id, cursor.topic, (cursor.rank, cursor.newest), self.ledger.page)
+            found = self.pager.load(self.id, cursor.topic, (cursor.rank, cursor.newest), self.pager.page)
             if not found:
                 raise IllegalStateError(
                     f"the store lacks {counted(before, 'message that waits', 'messages that wait')} for subscription "
                     f"{self.id} in topic {cursor.topic}")
             for handle, body in found:
-                message = self.ledger.bring(cursor.topic, body, handle)
+                message = self.pager.bring(cursor.topic, body, handle)
                 cursor.rank = self.rank_of(message)
                 cursor.newest = handle
                 if handle not in here:
-                    reference = self.ledger.refer(message)
+                    reference = self.messages.refer(message)
                     self.push(cursor, reference, False)
                     self.ledger.store(reference, self.id, False)
                     self.leave_behind(cursor, -1)
-                self.ledger.release(message)
+                self.messages.release(message)
         return 0
 
     cdef int cut_back(self, Cursor cursor) except -1:
@@ -128,19 +130,19 @@ cdef class DurableSubscription(Subscription):
         cdef int32_t reference, before, message
         for tier in range(9, -1, -1):
             reference = cursor.tiers[tier].last
-            while reference >= 0 and cursor.count > self.ledger.page:
-                before = self.ledger.refs[reference].previous
-                message = self.ledger.refs[reference].message
-                if self.ledger.refs[reference].redeliveries or self.ledger.refs[reference].acknowledged:
+            while reference >= 0 and cursor.count > self.pager.page:
+                before = self.messages.refs[reference].previous
+                message = self.messages.refs[reference].message
+                if self.messages.refs[reference].redeliveries or self.messages.refs[reference].acknowledged:
                     break           # messages before it in its tier were dispatched too
                 if not self.beyond(cursor, message):
                     cursor.rank = self.rank_of(message)
-                    cursor.newest = self.ledger.at[message].handle - 1
+                    cursor.newest = self.messages.at[message].handle - 1
                     cursor.cut = True
                 self.take_from(cursor, reference)
                 self.ledger.unstore(reference, self.id, False)
                 self.leave_behind(cursor, 1)
-                self.ledger.drop(reference)
+                self.messages.drop(reference)
                 reference = before
         return 0
 
@@ -153,21 +155,21 @@ cdef class DurableSubscription(Subscription):
         # A message begins to wait.
         cdef int32_t reference
         cdef Cursor cursor = self.cursor_of(message)
-        self.ledger.reserve_reference()
+        self.messages.reserve_reference()
         self.enqueued += 1
         if cursor is None:
             return 0
-        if cursor.topic >= 0 and self.ledger.pager is not None and self.beyond(cursor, message):
-            if cursor.behind or cursor.count >= self.ledger.page:
+        if cursor.topic >= 0 and self.pager is not None and self.beyond(cursor, message):
+            if cursor.behind or cursor.count >= self.pager.page:
                 self.leave_behind(cursor, 1)
                 return self.ledger.report(EventKind.STORED, self.id, -1, message, None)
             cursor.rank = self.rank_of(message)
-            cursor.newest = self.ledger.at[message].handle
-        reference = self.ledger.refer(message)
+            cursor.newest = self.messages.at[message].handle
+        reference = self.messages.refer(message)
         self.push(cursor, reference, False)
         if cursor.topic >= 0:
             self.ledger.store(reference, self.id, True)
-            if self.prioritized and self.ledger.pager is not None and cursor.count > 2 * self.ledger.page:
+            if self.prioritized and self.pager is not None and cursor.count > 2 * self.pager.page:
                 self.cut_back(cursor)
         return 0
 
@@ -205,7 +207,7 @@ cdef class DurableSubscription(Subscription):
         return 0 if cursor is None else cursor.behind
 
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
-        if not self.active and not self.ledger.at[message].persistent:
+        if not self.active and not self.messages.at[message].persistent:
             if not self.keep_active:
                 return 0
             if self.fresh:            # a store knows it; its cursor is not started yet
@@ -216,7 +218,7 @@ cdef class DurableSubscription(Subscription):
 
     cdef int add_recovered(self, int32_t message, object producer, int64_t number, int64_t now) except -1:
         # Neither counted nor stored; dispatched when the subscription starts.
-        return self.push(self.transient, self.ledger.refer(message), False)
+        return self.push(self.transient, self.messages.refer(message), False)
 
     cdef bint persistent_empty(self, int32_t topic) except -1:
         cdef Cursor cursor = self.cursor_at(topic)
@@ -236,12 +238,12 @@ cdef class DurableSubscription(Subscription):
         self.offline_since = now
         while self.dispatched.count:
             reference = self.dispatched.last
-            message = self.ledger.refs[reference].message
-            self.ledger.unlink(&self.dispatched, reference)
+            message = self.messages.refs[reference].message
+            self.messages.unlink(&self.dispatched, reference)
             self.in_flight -= 1
-            self.ledger.counts[self.ledger.at[message].topic].in_flight -= 1
-            if self.ledger.at[message].handle <= last_delivered:
-                self.ledger.refs[reference].redeliveries += 1
+            self.ledger.counts[self.messages.at[message].topic].in_flight -= 1
+            if self.messages.at[message].handle <= last_delivered:
+                self.messages.refs[reference].redeliveries += 1
             cursor = self.cursor_of(message)
             if cursor is None:
                 self.finish(reference)
@@ -260,10 +262,10 @@ cdef class DurableSubscription(Subscription):
         for tier in range(10):
             while cursor.tiers[tier].count:
                 reference = cursor.tiers[tier].first
-                self.ledger.unlink(&cursor.tiers[tier], reference)
+                self.messages.unlink(&cursor.tiers[tier], reference)
                 cursor.count -= 1
                 self.ledger.unstore(reference, self.id, False)
-                self.ledger.drop(reference)
+                self.messages.drop(reference)
         return 0
 
     cdef int dispatch_waiting(self, int64_t now) except -1:
@@ -283,24 +285,24 @@ cdef class DurableSubscription(Subscription):
             reference = -1 if cursor is None else self.next_of(cursor)
             if reference < 0:
                 break
-            message = self.ledger.refs[reference].message
-            if 0 < self.ledger.at[message].expiration < now:
+            message = self.messages.refs[reference].message
+            if 0 < self.messages.at[message].expiration < now:
                 room += 1
-                if self.ledger.at[message].persistent or not self.ledger.at[message].expiry_reported:
+                if self.messages.at[message].persistent or not self.messages.at[message].expiry_reported:
                     self.expire(message)
                 self.take_from(cursor, reference)
                 self.finish(reference)
             else:
-                self.ledger.deliver(self.id, message, self.ledger.refs[reference].redeliveries)
+                self.ledger.deliver(self.id, message, self.messages.refs[reference].redeliveries)
                 self.take_from(cursor, reference)
                 self.hand_out(reference)
                 count += 1
         return 0
 
     cdef int expire(self, int32_t message) except -1:
-        if not self.ledger.at[message].persistent:
-            self.ledger.at[message].expiry_reported = 1
-        self.ledger.counts[self.ledger.at[message].topic].expired += 1
+        if not self.messages.at[message].persistent:
+            self.messages.at[message].expiry_reported = 1
+        self.ledger.counts[self.messages.at[message].topic].expired += 1
         return self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
 
     cdef int expire_stored(self, int32_t topic, int64_t now, int64_t upto) except -1:
@@ -314,10 +316,10 @@ cdef class DurableSubscription(Subscription):
         for tier in range(10):
             reference = cursor.tiers[tier].first
             while reference >= 0:
-                after = self.ledger.refs[reference].next
-                message = self.ledger.refs[reference].message
-                if (self.ledger.at[message].handle <= upto and 0 < self.ledger.at[message].expiration < now
-                        and not self.ledger.refs[reference].acknowledged):
+                after = self.messages.refs[reference].next
+                message = self.messages.refs[reference].message
+                if (self.messages.at[message].handle <= upto and 0 < self.messages.at[message].expiration < now
+                        and not self.messages.refs[reference].acknowledged):
                     self.take_from(cursor, reference)
                     self.expire(message)
                     self.finish(reference)
@@ -327,14 +329,14 @@ cdef class DurableSubscription(Subscription):
     cdef int finish(self, int32_t reference) except -1:
         # The subscription is done with the message, and the store with its reference.
         self.ledger.unstore(reference, self.id, True)
-        return self.ledger.drop(reference)
+        return self.messages.drop(reference)
 
     cdef int32_t dispatched_at(self, int64_t handle) except -2:
         cdef int32_t reference = self.dispatched.first
         while reference >= 0:
-            if self.ledger.at[self.ledger.refs[reference].message].handle == handle:
+            if self.messages.at[self.messages.refs[reference].message].handle == handle:
                 return reference
-            reference = self.ledger.refs[reference].next
+            reference = self.messages.refs[reference].next
         return -1
 
     cdef int acknowledge(self, int kind, int64_t first, int64_t last, int64_t count, object transaction,
@@ -356,7 +358,7 @@ cdef class DurableSubscription(Subscription):
             chosen.append(reference)
             if reference == end:
                 break
-            reference = self.ledger.refs[reference].next
+            reference = self.messages.refs[reference].next
         if start < 0 or end < 0 or reference < 0:
             raise JMSError(f"Unmatched acknowledge: subscription {self.id} does not hold message "
                            f"{first if first >= 0 and start < 0 else last} in the acknowledged order")
@@ -380,50 +382,50 @@ cdef class DurableSubscription(Subscription):
         return self.dispatch_waiting(now)
 
     cdef int settle_one(self, int kind, int32_t reference, bint transacted, list deferred) except -1:
-        cdef int32_t message = self.ledger.refs[reference].message
-        cdef int32_t topic = self.ledger.at[message].topic
+        cdef int32_t message = self.messages.refs[reference].message
+        cdef int32_t topic = self.messages.at[message].topic
         if kind == AckKind.EXPIRED:
-            if self.ledger.at[message].persistent or not self.ledger.at[message].expiry_reported:
+            if self.messages.at[message].persistent or not self.messages.at[message].expiry_reported:
                 self.expire(message)
         else:
             if kind == AckKind.POISON:
                 self.ledger.report(EventKind.POISONED, self.id, -1, message, None)
             self.ledger.counts[topic].dequeues += 1
-            self.ledger.refs[reference].redeliveries = 0
+            self.messages.refs[reference].redeliveries = 0
             if transacted:
-                if not self.ledger.refs[reference].acknowledged:
-                    self.ledger.refs[reference].acknowledged = 1
-                    deferred.append((self, reference, self.ledger.at[message].handle))
+                if not self.messages.refs[reference].acknowledged:
+                    self.messages.refs[reference].acknowledged = 1
+                    deferred.append((self, reference, self.messages.at[message].handle))
                 return 0
             self.dequeued += 1
             if kind != AckKind.POISON:
                 self.contract(1)
         self.ledger.give_up_message(message)
-        self.ledger.unlink(&self.dispatched, reference)
+        self.messages.unlink(&self.dispatched, reference)
         self.in_flight -= 1
         self.ledger.counts[topic].in_flight -= 1
         return self.finish(reference)
 
     cdef bint holds(self, int32_t reference, int64_t handle) except -1:
         # Is it still the reference that a transaction acknowledged?
-        return (not self.closed and self.ledger.refs[reference].message >= 0
-                and self.ledger.refs[reference].acknowledged
-                and self.ledger.at[self.ledger.refs[reference].message].handle == handle)
+        return (not self.closed and self.messages.refs[reference].message >= 0
+                and self.messages.refs[reference].acknowledged
+                and self.messages.at[self.messages.refs[reference].message].handle == handle)
 
     cdef int commit(self, tuple deferred, int64_t now) except -1:
         cdef int32_t reference = deferred[1], message
         cdef Cursor cursor
         self.dequeued += 1
         if self.holds(reference, deferred[2]):
-            message = self.ledger.refs[reference].message
+            message = self.messages.refs[reference].message
             self.ledger.give_up_message(message)
             cursor = self.cursor_of(message)
-            if self.ledger.refs[reference].queued:
+            if self.messages.refs[reference].queued:
                 self.take_from(cursor, reference)
             else:
-                self.ledger.unlink(&self.dispatched, reference)
+                self.messages.unlink(&self.dispatched, reference)
                 self.in_flight -= 1
-                self.ledger.counts[self.ledger.at[message].topic].in_flight -= 1
+                self.ledger.counts[self.messages.at[message].topic].in_flight -= 1
             self.finish(reference)
         self.contract(1)
         return self.dispatch_waiting(now)
@@ -433,8 +435,8 @@ cdef class DurableSubscription(Subscription):
         cdef int32_t reference = deferred[1]
         cdef bint queued = False
         if self.holds(reference, deferred[2]):
-            self.ledger.refs[reference].acknowledged = 0
-            queued = self.ledger.refs[reference].queued
+            self.messages.refs[reference].acknowledged = 0
+            queued = self.messages.refs[reference].queued
         self.contract(1)
         return self.dispatch_waiting(now) if queued else 0
 
@@ -465,14 +467,14 @@ cdef class DurableSubscription(Subscription):
             for tier in range(10):
                 reference = cursor.tiers[tier].first
                 while reference >= 0:
-                    result.append(self.ledger.at[self.ledger.refs[reference].message].handle)
-                    reference = self.ledger.refs[reference].next
+                    result.append(self.messages.at[self.messages.refs[reference].message].handle)
+                    reference = self.messages.refs[reference].next
         return result
 
     cdef int check_lines(self, list holds) except -1:
         cdef Cursor cursor
         cdef int tier, reference, passed = 0
-        self.ledger.check_line(&self.dispatched, holds)
+        self.messages.check_line(&self.dispatched, holds)
         assert self.matched.count == 0 and self.in_flight == self.dispatched.count
         assert self.active or (self.dispatched.count == 0 and self.extension == 0)
         assert sorted([cursor.topic for cursor in self.cursors]) == sorted([-1, *self.topics])
@@ -480,14 +482,14 @@ cdef class DurableSubscription(Subscription):
             count = 0
             for tier in range(10):
                 assert tier == 0 or self.prioritized or cursor.tiers[tier].count == 0
-                count += self.ledger.check_line(&cursor.tiers[tier], holds)
+                count += self.messages.check_line(&cursor.tiers[tier], holds)
                 reference = cursor.tiers[tier].first
                 while reference >= 0:
-                    passed += self.ledger.refs[reference].acknowledged
-                    assert not self.ledger.refs[reference].stored or (
-                        self.ledger.at[self.ledger.refs[reference].message].persistent)
-                    reference = self.ledger.refs[reference].next
+                    passed += self.messages.refs[reference].acknowledged
+                    assert not self.messages.refs[reference].stored or (
+                        self.messages.at[self.messages.refs[reference].message].persistent)
+                    reference = self.messages.refs[reference].next
             assert count == cursor.count
-            assert cursor.behind == 0 or (cursor.behind > 0 and cursor.topic >= 0 and self.ledger.pager is not None)
+            assert cursor.behind == 0 or (cursor.behind > 0 and cursor.topic >= 0 and self.pager is not None)
         assert self.full() or self.waiting() == passed
         return 0

@@ -6,7 +6,7 @@ and names those to discard. Both are immutable and may be shared.
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.activemq.topic.message_references cimport References
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences
 
 
 cdef class PendingLimit:
@@ -29,7 +29,7 @@ cdef class Eviction:
     cdef readonly bint expiry_check
 
     # Indexes into ``candidates`` (message slots) of the victims, in the order of their discard
-    cdef list choose(self, References messages, list candidates)
+    cdef list choose(self, MessageReferences messages, list candidates)
 
 
 cdef class OldestEviction(Eviction):

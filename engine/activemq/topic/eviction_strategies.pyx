@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.message.message cimport Message
-from pyengine._engine.activemq.topic.message_references cimport References
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences
 
 from pyengine.errors import ConfigurationError
 from pyengine.whole_numbers import whole_number_from
@@ -116,7 +116,7 @@ cdef class Eviction:
         """Arguments of the constructor except the two settings that every strategy has."""
         return ()
 
-    cdef list choose(self, References messages, list candidates):
+    cdef list choose(self, MessageReferences messages, list candidates):
         return []
 
 
@@ -128,14 +128,14 @@ def rebuild(kind, arguments, high_watermark, expiry_check):
 cdef class OldestEviction(Eviction):
     """oldestMessageEvictionStrategy, the default: the message that waits longest."""
 
-    cdef list choose(self, References messages, list candidates):
+    cdef list choose(self, MessageReferences messages, list candidates):
         return [0]
 
 
 cdef class LowestPriorityEviction(Eviction):
     """oldestMessageWithLowestPriorityEvictionStrategy: the oldest of the lowest priority, maybe the newest arrival."""
 
-    cdef list choose(self, References messages, list candidates):
+    cdef list choose(self, MessageReferences messages, list candidates):
         cdef int32_t message
         cdef int lowest = 127
         cdef Py_ssize_t index, pivot = 0
@@ -160,7 +160,7 @@ cdef class UniquePropertyEviction(Eviction):
     def arguments(self):
         return (self.property_name,)
 
-    cdef list choose(self, References messages, list candidates):
+    cdef list choose(self, MessageReferences messages, list candidates):
         cdef int32_t message
         cdef Py_ssize_t index
         cdef dict pivots = {}
@@ -198,7 +198,7 @@ cdef class CustomEviction(Eviction):
     def arguments(self):
         return (self.strategy,)
 
-    cdef list choose(self, References messages, list candidates):
+    cdef list choose(self, MessageReferences messages, list candidates):
         cdef int32_t message
         cdef list bodies = [], result = []
         cdef Py_ssize_t index

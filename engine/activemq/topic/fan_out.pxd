@@ -1,67 +1,40 @@
-"""fan_out: the topics of a region, and the subscriptions that get a message of a topic, in order.
+"""fan_out: the subscriptions that get a message of a topic, in the order of its dispatch policy.
 
-Each distinct selector is evaluated at most once for a message. noLocal is checked before the selector (spec activemq
-3.9).
-
-Invariants: ``consumers`` of a topic are attached to it, once each; ``verdicts[q]`` is the answer of question q to the
-message for which ``asked_at[q]`` equals ``asked``.
+noLocal is checked before the selector (spec activemq 3.9). What later retroactive subscriptions will get of a message
+is kept first.
 """
 
-from libc.stdint cimport int8_t, int32_t, int64_t
+from cython cimport final
+from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.activemq.topic.recovery_policies cimport Recovery
+from pyengine._engine.activemq.topic.durable_subscription cimport DurableSubscription
 from pyengine._engine.activemq.topic.ledger cimport Ledger
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences
+from pyengine._engine.activemq.topic.selector_answers cimport SelectorAnswers
+from pyengine._engine.activemq.topic.store_pager cimport StorePager
 from pyengine._engine.activemq.topic.subscription cimport Subscription
+from pyengine._engine.activemq.topic.topic cimport Topic
 
 
-cdef enum Serving:
-    SIMPLE = 0
-    ROUND_ROBIN = 1
-    STRICT_ORDER = 2
-    PRIORITY = 3
-    PRIORITY_NETWORK = 4
-    CLIENT_ID_FILTER = 5
+cdef dict SERVING                        # dispatch policy -> Serving (topic.pxd)
+cdef object message_id_of(object body)   # of the sent object, or None
 
 
-cdef object message_id_of(object body)       # of the sent object, or None
+@final
+cdef class FanOut:
+    cdef MessageReferences messages
+    cdef Ledger ledger
+    cdef SelectorAnswers answers
+    cdef StorePager pager                # None: all stored messages are here
 
-
-cdef class Topic:
-    cdef readonly int32_t number
-    cdef readonly object name
-    cdef Serving serving
-    cdef readonly bint always_retroactive
-    cdef readonly bint exact_errors          # a selector that cannot be evaluated ends the fan-out, as in the broker
-    cdef int64_t minimum_message_size     # bytes that a message counts without its body
-    cdef str client_id_property
-    cdef str suffix
-    cdef Recovery recovery               # None: only the retained message
-    cdef int32_t retained                # message, -1 none
-    cdef list consumers                  # subscriptions, in order
-    cdef list order                      # consumers in the order of PRIORITY and PRIORITY_NETWORK; None: not computed
-    cdef list offline                    # durable subscriptions that are not served while their consumer is away
-
-
-cdef class FanOut(Ledger):
-    cdef list topics                     # number -> Topic, None if removed
-    cdef dict subscriptions              # id -> Subscription
-    cdef list questions                  # number -> selector, None if free
-    cdef list askers                     # number -> number of its subscriptions
-    cdef dict question_of                # hashable selector -> number
-    cdef int8_t* verdicts
-    cdef int64_t* asked_at
-    cdef int32_t question_room
-    cdef int64_t asked
-    cdef readonly int64_t selector_errors
-
-    cdef Topic topic_at(self, object number)
-    cdef int32_t question_for(self, object selector) except -2
-    cdef int drop_question(self, int32_t question) except -1
-    cdef int ask(self, int32_t question, int32_t message, int64_t consumer) except -1     # 2: it cannot be evaluated
-    cdef int matches(self, Subscription it, int32_t message, object target) except -1
+    cdef int matches(self, Subscription subscription, int32_t message, object target) except -1    # as an answer
     cdef list serving_order(self, Topic topic)
-    cdef bint fan_out(self, Topic topic, int32_t message, object target, object producer, int64_t number,
-                      Subscription discarding, int64_t now) except -1
+    # Give the message to every matching subscription; was there one?
+    cdef bint give(self, Topic topic, int32_t message, object target, object producer, int64_t number,
+                   Subscription suppressed, int64_t now) except -1
     cdef bint retain(self, Topic topic, int32_t message, bint plain, int64_t now) except -1           # False: vetoed
-    cdef int recover(self, Topic topic, Subscription it, bint kept, int64_t now) except -1
-    cdef int offer(self, Subscription it, int32_t message, int64_t now) except -1
+    # Old messages for a retroactive subscription; kept: also the messages that the configured policy keeps.
+    cdef int recover(self, Topic topic, Subscription subscription, bint kept, int64_t now) except -1
+    cdef int offer(self, Subscription subscription, int32_t message, int64_t now) except -1
+    # Messages that are stored for others, for a new durable subscription that is retroactive.
+    cdef int recover_stored(self, Topic topic, DurableSubscription subscription) except -1

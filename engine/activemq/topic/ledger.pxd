@@ -1,19 +1,14 @@
 """ledger: the deliveries and events of a region of topics, in order, and counters per topic.
 
-Without a *pager* all waiting messages are here. With one the caller keeps messages for durable subscriptions in a
-store, by the events STORED and RELEASED, and a cursor holds the messages up to its frontier: ``pager(changes,
-subscription, topic, after, limit)`` carries out ``changes``, the newest of these events, and returns at most ``limit``
-``(handle, message)`` that wait for the subscription (None: for any) in the topic, in order, beyond a position:
-``(-priority, handle)`` if messages are prioritized, otherwise ``(0, handle)``.
-
 Invariants: per topic ``in_flight`` is the number of messages dispatched to its subscriptions and not acknowledged,
-``stored`` the number of messages here whose ``stored`` is not 0, and ``behind`` the sum over its cursors. Without a
-pager the chain from ``stored_first`` ascends by handle and holds exactly the messages that ``stored`` counts.
+``stored`` the number of messages here whose ``stored`` is not 0, and ``behind`` the sum over its cursors. While
+``chained``, the chain from ``stored_first`` ascends by handle and holds exactly the messages that ``stored`` counts.
 """
 
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.activemq.topic.message_references cimport References
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences
 
 
 cpdef enum EventKind:
@@ -61,24 +56,24 @@ cdef struct Counts:
     int32_t stored_last
 
 
-cdef class Ledger(References):
-    cdef Counts* counts
+@final
+cdef class Ledger:
+    cdef MessageReferences messages
+    cdef Counts* counts             # topic -> counters
     cdef int32_t counts_room
     cdef list out
-    cdef object handed              # the handle of the last delivery: a message's deliveries share it
+    cdef object latest              # the handle of the last delivery: a message's deliveries share it
     cdef list given_up              # handle, body, handle.. of the last acknowledgement or commit
-    cdef readonly bint expired_as_discarded
+    cdef bint expired_as_discarded
+    cdef bint chained               # all stored messages are here: no pager reads them
     cdef bint busy                  # user code runs inside
-    cdef object pager               # or None
-    cdef int64_t page               # with a pager: messages that a cursor holds, at least 1
 
     cdef int reserve_counts(self, int32_t topics) except -1
     cdef int deliver(self, int64_t consumer, int32_t message, int32_t redeliveries) except -1
     cdef int deliver_nothing(self, int64_t consumer) except -1
     cdef int report(self, int kind, object consumer, int32_t topic, int32_t message, object detail) except -1
-    cdef int store(self, int32_t reference, int64_t consumer, bint telling) except -1
-    cdef int unstore(self, int32_t reference, int64_t consumer, bint telling) except -1
+    cdef int store(self, int32_t reference, int64_t consumer, bint reported) except -1
+    cdef int unstore(self, int32_t reference, int64_t consumer, bint reported) except -1
     cdef int give_up_message(self, int32_t message) except -1
-    cdef list take(self)
-    cdef list load(self, object subscription, int32_t topic, tuple after, int64_t limit)
-    cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1    # with one hold
+    cdef list take(self)                                         # deliveries and events since the last call
+    cdef list take_changes(self)                                 # of these, STORED and RELEASED; the others stay

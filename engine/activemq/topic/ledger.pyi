@@ -3,8 +3,6 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from pyengine._engine.activemq.topic.message_references import References
-
 class EventKind(IntEnum):
     SLOW = 1
     DISCARDED = 2
@@ -45,7 +43,3 @@ class Event:
         body: Any = None,
         detail: Any = None,
     ) -> None: ...
-
-@disjoint_base
-class Ledger(References):
-    expired_as_discarded: bool

@@ -2,12 +2,13 @@
 
 cimport cython
 from cpython.object cimport PyObject
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pyengine._engine.lowlevel.memory cimport resize
-from pyengine._engine.activemq.topic.message_references cimport References
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences, Post
 
 cdef dict KINDS = {int(kind): kind for kind in EventKind}
 
@@ -54,10 +55,14 @@ cdef class Event:
         return Event, (self.kind, self.topic, self.consumer, self.message, self.body, self.detail)
 
 
-cdef class Ledger(References):
+@final
+cdef class Ledger:
     """Internal to a region of topics; see ledger.pxd."""
 
-    def __cinit__(self):
+    def __cinit__(self, MessageReferences messages not None, bint expired_as_discarded, bint chained):
+        self.messages = messages
+        self.expired_as_discarded = expired_as_discarded
+        self.chained = chained
         self.out = []
         self.given_up = []
 
@@ -78,16 +83,16 @@ cdef class Ledger(References):
         return 0
 
     cdef int deliver(self, int64_t consumer, int32_t message, int32_t redeliveries) except -1:
-        cdef TopicDelivery it = TopicDelivery.__new__(TopicDelivery)
-        cdef PyObject* body = self.at[message].body
-        it.consumer = consumer
-        if self.handed is None or <int64_t> self.handed != self.at[message].handle:
-            self.handed = self.at[message].handle
-        it.message = self.handed
-        it.body = <object> body
-        it.redeliveries = redeliveries
-        it.topic = self.at[message].topic
-        self.out.append(it)
+        cdef TopicDelivery delivery = TopicDelivery.__new__(TopicDelivery)
+        cdef const Post* post = &self.messages.at[message]
+        delivery.consumer = consumer
+        if self.latest is None or <int64_t> self.latest != post.handle:
+            self.latest = post.handle
+        delivery.message = self.latest
+        delivery.body = <object> post.body
+        delivery.redeliveries = redeliveries
+        delivery.topic = post.topic
+        self.out.append(delivery)
         return 0
 
     cdef int deliver_nothing(self, int64_t consumer) except -1:
@@ -95,68 +100,70 @@ cdef class Ledger(References):
         return 0
 
     cdef int report(self, int kind, object consumer, int32_t topic, int32_t message, object detail) except -1:
-        cdef Event it = Event.__new__(Event)
-        cdef PyObject* body
-        it.kind = KINDS[kind]
-        it.consumer = consumer
-        it.detail = detail
+        # topic: of an event without a message.
+        cdef Event event = Event.__new__(Event)
+        cdef const Post* post
+        event.kind = KINDS[kind]
+        event.consumer = consumer
+        event.detail = detail
         if message >= 0:
-            body = self.at[message].body
-            it.message = self.at[message].handle
-            it.body = <object> body
-            it.topic = self.at[message].topic
+            post = &self.messages.at[message]
+            event.message = post.handle
+            event.body = <object> post.body
+            event.topic = post.topic
         else:
-            it.topic = None if topic < 0 else topic
-        self.out.append(it)
+            event.topic = None if topic < 0 else topic
+        self.out.append(event)
         return 0
 
-    cdef int store(self, int32_t reference, int64_t consumer, bint telling) except -1:
+    cdef int store(self, int32_t reference, int64_t consumer, bint reported) except -1:
         # A store keeps a durable subscription's reference to a persistent message.
-        cdef int32_t message = self.refs[reference].message
-        cdef Counts* counts = &self.counts[self.at[message].topic]
-        self.refs[reference].stored = 1
-        self.at[message].stored += 1
-        if self.at[message].stored == 1:
+        cdef Post* at = self.messages.at
+        cdef int32_t message = self.messages.refs[reference].message
+        cdef Counts* counts = &self.counts[at[message].topic]
+        self.messages.refs[reference].stored = 1
+        at[message].stored += 1
+        if at[message].stored == 1:
             counts.stored += 1
-        if self.at[message].stored == 1 and self.pager is None:
-            self.at[message].stored_before = counts.stored_last
-            self.at[message].stored_after = -1
+        if at[message].stored == 1 and self.chained:
+            at[message].stored_before = counts.stored_last
+            at[message].stored_after = -1
             if counts.stored_last >= 0:
-                self.at[counts.stored_last].stored_after = message
+                at[counts.stored_last].stored_after = message
             else:
                 counts.stored_first = message
             counts.stored_last = message
-        if telling:
+        if reported:
             self.report(EventKind.STORED, consumer, -1, message, None)
         return 0
 
-    cdef int unstore(self, int32_t reference, int64_t consumer, bint telling) except -1:
-        cdef int32_t message = self.refs[reference].message, before, after
-        cdef Counts* counts = &self.counts[self.at[message].topic]
-        if not self.refs[reference].stored:
+    cdef int unstore(self, int32_t reference, int64_t consumer, bint reported) except -1:
+        cdef Post* at = self.messages.at
+        cdef int32_t message = self.messages.refs[reference].message, before, after
+        cdef Counts* counts = &self.counts[at[message].topic]
+        if not self.messages.refs[reference].stored:
             return 0
-        self.refs[reference].stored = 0
-        self.at[message].stored -= 1
-        if self.at[message].stored == 0:
+        self.messages.refs[reference].stored = 0
+        at[message].stored -= 1
+        if at[message].stored == 0:
             counts.stored -= 1
-        if self.at[message].stored == 0 and self.pager is None:
-            before, after = self.at[message].stored_before, self.at[message].stored_after
+        if at[message].stored == 0 and self.chained:
+            before, after = at[message].stored_before, at[message].stored_after
             if before >= 0:
-                self.at[before].stored_after = after
+                at[before].stored_after = after
             else:
                 counts.stored_first = after
             if after >= 0:
-                self.at[after].stored_before = before
+                at[after].stored_before = before
             else:
                 counts.stored_last = before
-        if telling:
+        if reported:
             self.report(EventKind.RELEASED, consumer, -1, message, None)
         return 0
 
     cdef int give_up_message(self, int32_t message) except -1:
-        cdef PyObject* body = self.at[message].body
-        self.given_up.append(self.at[message].handle)
-        self.given_up.append(<object> body)
+        self.given_up.append(self.messages.at[message].handle)
+        self.given_up.append(<object> self.messages.at[message].body)
         return 0
 
     cdef list take(self):
@@ -164,8 +171,7 @@ cdef class Ledger(References):
         self.out = []
         return result
 
-    cdef list load(self, object subscription, int32_t topic, tuple after, int64_t limit):
-        # Events for the store come first.
+    cdef list take_changes(self):
         cdef Event event
         cdef list changes = [], others = []
         for item in self.out:
@@ -176,11 +182,4 @@ cdef class Ledger(References):
                     continue
             others.append(item)
         self.out = others
-        self.busy = True
-        try:
-            return list(self.pager(changes, subscription, topic, after, limit))
-        finally:
-            self.busy = False
-
-    cdef int32_t bring(self, int32_t topic, object body, int64_t handle) except -1:
-        raise NotImplementedError
+        return changes

@@ -11,9 +11,10 @@ references that durable subscriptions hold to a persistent message; while it is 
 """
 
 from cpython.object cimport PyObject
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
-from pyengine._engine.lowlevel.linked_list cimport Chain
+from pyengine._engine.lowlevel.linked_list cimport Chain, append_slot, prepend_slot, unlink_slot
 
 
 cdef struct Post:
@@ -34,9 +35,9 @@ cdef struct Post:
 
 
 cdef struct Reference:
-    int32_t message
-    int32_t previous             # in its line
-    int32_t next                 # of a free one: the next free one
+    int32_t message              # slot; -1: it is free
+    int32_t previous             # reference in its line, -1 none
+    int32_t next                 # the same; of a free one: the next free one
     int32_t redeliveries
     uint8_t stored               # counted in the message's ``stored``
     uint8_t acknowledged         # in an open transaction
@@ -46,14 +47,15 @@ cdef struct Reference:
 ctypedef Chain Line             # of references
 
 
-cdef class References:
-    cdef Post* at
+@final
+cdef class MessageReferences:
+    cdef Post* at                # slot -> message
     cdef int32_t slots
     cdef int32_t free_slot
     cdef Reference* refs
     cdef int32_t ref_slots
     cdef int32_t free_ref
-    cdef int32_t* table
+    cdef int32_t* table          # place -> slot, -1 none
     cdef int64_t table_size      # a power of 2
     cdef int64_t live            # slots in use
     cdef int64_t referenced      # references in use
@@ -71,9 +73,16 @@ cdef class References:
     cdef int enlarge_references(self) except -1
     cdef int32_t refer(self, int32_t message) except -1
     cdef int drop(self, int32_t reference) except -1
-    cdef void append(self, Line* line, int32_t reference) noexcept nogil
-    cdef void prepend(self, Line* line, int32_t reference) noexcept nogil
-    cdef void unlink(self, Line* line, int32_t reference) noexcept nogil
+
+    cdef inline void append(self, Line* line, int32_t reference) noexcept nogil:
+        append_slot(line, &self.refs.previous, sizeof(Reference), reference)
+
+    cdef inline void prepend(self, Line* line, int32_t reference) noexcept nogil:
+        prepend_slot(line, &self.refs.previous, sizeof(Reference), reference)
+
+    cdef inline void unlink(self, Line* line, int32_t reference) noexcept nogil:
+        unlink_slot(line, &self.refs.previous, sizeof(Reference), reference)
+
     cdef int rehash(self, int64_t size) except -1
     cdef void enter(self, int64_t handle, int32_t message) noexcept nogil
     cdef void forget(self, int64_t handle) noexcept nogil

@@ -2,12 +2,12 @@
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
 from pyengine._engine.lowlevel.memory cimport allocate, resize
-from pyengine._engine.lowlevel.linked_list cimport append_slot, prepend_slot, unlink_slot
 
 from pyengine.errors import IllegalStateError
 
@@ -16,7 +16,8 @@ cdef inline int64_t place_of(int64_t handle, int64_t size) noexcept nogil:
     return (<uint64_t> handle * <uint64_t> 0x9E3779B97F4A7C15 >> 20) & (size - 1)
 
 
-cdef class References:
+@final
+cdef class MessageReferences:
     """Internal to a region of topics; see message_references.pxd."""
 
     def __cinit__(self):
@@ -81,7 +82,7 @@ cdef class References:
 
     cdef int32_t add(self, object body, int64_t handle) except -1:
         cdef int32_t slot, index, room
-        cdef Post* it
+        cdef Post* post
         if handle >= 0 and self.find(handle) >= 0:
             raise IllegalStateError(f"message {handle} is here already")
         if 2 * (self.live + 1) > self.table_size:
@@ -95,34 +96,34 @@ cdef class References:
                 self.free_slot = index
             self.slots = room
         slot = self.free_slot
-        it = &self.at[slot]
-        self.free_slot = it.stored_after
+        post = &self.at[slot]
+        self.free_slot = post.stored_after
         if handle < 0:
             handle = self.next_handle
         self.next_handle = max(self.next_handle, handle + 1)
-        it.handle = handle
-        it.body = <PyObject*> body
+        post.handle = handle
+        post.body = <PyObject*> body
         Py_INCREF(body)
-        it.holds = 1
-        it.expiration = it.timestamp = it.size = 0
-        it.stored = it.persistent = it.expiry_reported = 0
-        it.priority = 4
-        it.topic = it.connection = it.stored_before = it.stored_after = -1
+        post.holds = 1
+        post.expiration = post.timestamp = post.size = 0
+        post.stored = post.persistent = post.expiry_reported = 0
+        post.priority = 4
+        post.topic = post.connection = post.stored_before = post.stored_after = -1
         self.enter(handle, slot)
         self.live += 1
         return slot
 
     cdef int release(self, int32_t message) except -1:
-        cdef Post* it = &self.at[message]
+        cdef Post* post = &self.at[message]
         cdef PyObject* body
-        it.holds -= 1
-        if it.holds == 0:
-            self.forget(it.handle)
+        post.holds -= 1
+        if post.holds == 0:
+            self.forget(post.handle)
             self.live -= 1
-            body = it.body
-            it.body = NULL
-            it.handle = -1
-            it.stored_after = self.free_slot
+            body = post.body
+            post.body = NULL
+            post.handle = -1
+            post.stored_after = self.free_slot
             self.free_slot = message
             Py_XDECREF(body)
         return 0
@@ -164,15 +165,6 @@ cdef class References:
         self.free_ref = reference
         self.referenced -= 1
         return self.release(message)
-
-    cdef void append(self, Line* line, int32_t reference) noexcept nogil:
-        append_slot(line, &self.refs.previous, sizeof(Reference), reference)
-
-    cdef void prepend(self, Line* line, int32_t reference) noexcept nogil:
-        prepend_slot(line, &self.refs.previous, sizeof(Reference), reference)
-
-    cdef void unlink(self, Line* line, int32_t reference) noexcept nogil:
-        unlink_slot(line, &self.refs.previous, sizeof(Reference), reference)
 
     cdef int check_line(self, Line* line, list holds) except -1:
         # Count the references of a line into ``holds``, one number for each slot.

@@ -8,16 +8,16 @@ Invariant: each entry of ``kept`` has one hold.
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.activemq.topic.message_references cimport References
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences
 
 
 cdef class Recovery:
-    cdef References messages
+    cdef MessageReferences messages
     cdef int keep(self, int32_t message, int64_t now) except -1
     cdef list kept(self)                                       # slots, in the order in which they are served
     cdef int tick(self, int64_t now) except -1
     cdef int clear(self) except -1
-    cdef Recovery fresh(self, References messages, int64_t now)
+    cdef Recovery fresh(self, MessageReferences messages, int64_t now)
 
 
 cdef class NoRecovery(Recovery):

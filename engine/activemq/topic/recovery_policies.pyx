@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.message.message cimport Message
-from pyengine._engine.activemq.topic.message_references cimport References
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences
 
 from pyengine.errors import ConfigurationError
 from pyengine.whole_numbers import whole_number_from
@@ -69,7 +69,7 @@ cdef class Recovery:
             self.messages.release(message)
         return 0
 
-    cdef Recovery fresh(self, References messages, int64_t now):
+    cdef Recovery fresh(self, MessageReferences messages, int64_t now):
         cdef Recovery result = type(self)(*self.arguments())
         result.messages = messages
         result.tick(now)

@@ -9,11 +9,12 @@ from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.topic.message_audit cimport Audit
 from pyengine._engine.activemq.topic.eviction_strategies cimport Eviction
-from pyengine._engine.activemq.topic.message_references cimport Line
+from pyengine._engine.activemq.topic.message_references cimport Line, MessageReferences
 from pyengine._engine.activemq.topic.ledger cimport Ledger
 
 
 cdef class Subscription:
+    cdef MessageReferences messages
     cdef Ledger ledger
     cdef readonly int64_t id
     cdef int32_t predicate               # number of its selector; -1: none

@@ -6,6 +6,7 @@ from pyengine._engine.lowlevel.linked_list cimport start_chain
 from pyengine._engine.activemq.topic.eviction_strategies cimport Eviction, OldestEviction
 from pyengine._engine.activemq.commands.message_ack cimport AckKind
 from pyengine._engine.activemq.topic.ledger cimport EventKind
+from pyengine._engine.activemq.topic.message_references cimport Post, Reference
 
 from pyengine.errors import IllegalStateError
 
@@ -49,13 +50,13 @@ cdef class Subscription:
         cdef int32_t reference
         if self.audit is not None and producer is not None and self.audit.seen(producer, number):
             return 0
-        self.ledger.reserve_reference()
+        self.messages.reserve_reference()
         self.enqueued += 1
         if ignored:
             return 0
         if self.matched.count == 0 and not self.full():
             self.ledger.deliver(self.id, message, 0)
-            self.hand_out(self.ledger.refer(message))
+            self.hand_out(self.messages.refer(message))
             self.slow = False
             return 0
         if self.prefetch > 1 and self.matched.count > self.prefetch and not self.slow:
@@ -63,8 +64,8 @@ cdef class Subscription:
         if self.limit == 0:
             self.ledger.report(EventKind.DROPPED, self.id, -1, message, None)
             return 0
-        reference = self.ledger.refer(message)
-        self.ledger.append(&self.matched, reference)
+        reference = self.messages.refer(message)
+        self.messages.append(&self.matched, reference)
         if self.limit > 0:
             self.evict(now)
         return self.dispatch_waiting(now)
@@ -95,13 +96,13 @@ cdef class Subscription:
             candidates, places = [], []
             reference = self.matched.first
             while reference >= 0 and len(candidates) < size:
-                candidates.append(self.ledger.refs[reference].message)
+                candidates.append(self.messages.refs[reference].message)
                 places.append(reference)
-                reference = self.ledger.refs[reference].next
+                reference = self.messages.refs[reference].next
             trouble = None
             self.ledger.busy = True
             try:
-                chosen = eviction.choose(self.ledger, candidates)
+                chosen = eviction.choose(self.messages, candidates)
             except KeyboardInterrupt:
                 raise
             except BaseException as problem:  # of user code; other subscriptions still need the message
@@ -117,50 +118,52 @@ cdef class Subscription:
 
     cdef int remove_expired(self, int64_t now) except -1:
         # Remove the first expired message; the topic is notified once for each message.
+        cdef Post* at = self.messages.at
+        cdef const Reference* refs = self.messages.refs
         cdef int32_t reference = self.matched.first, message
         while reference >= 0:
-            message = self.ledger.refs[reference].message
-            if 0 < self.ledger.at[message].expiration < now:
-                if not self.ledger.at[message].expiry_reported:
+            message = refs[reference].message
+            if 0 < at[message].expiration < now:
+                if not at[message].expiry_reported:
                     self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
-                    self.ledger.at[message].expiry_reported = 1
-                    self.ledger.counts[self.ledger.at[message].topic].expired += 1
-                self.ledger.unlink(&self.matched, reference)
-                self.ledger.drop(reference)
+                    at[message].expiry_reported = 1
+                    self.ledger.counts[at[message].topic].expired += 1
+                self.messages.unlink(&self.matched, reference)
+                self.messages.drop(reference)
                 return 0
-            reference = self.ledger.refs[reference].next
+            reference = refs[reference].next
         return 0
 
     cdef int discard(self, int32_t reference, bint expired) except -1:
-        # Out of what waits. It is told first: nothing has changed if there is no memory for that.
-        cdef int32_t message = self.ledger.refs[reference].message
+        # Out of the waiting ones. Reported first: nothing has changed if there is no memory for that.
+        cdef int32_t message = self.messages.refs[reference].message
         if expired and not self.ledger.expired_as_discarded:
             self.ledger.report(EventKind.EXPIRED, self.id, -1, message, None)
-            self.ledger.counts[self.ledger.at[message].topic].expired += 1
+            self.ledger.counts[self.messages.at[message].topic].expired += 1
         else:
             self.ledger.report(EventKind.DISCARDED, self.id, -1, message, self.discarded + 1)
             self.discarded += 1
-            self.ledger.counts[self.ledger.at[message].topic].discarded += 1
+            self.ledger.counts[self.messages.at[message].topic].discarded += 1
         if self.first_topic >= 0:
             self.ledger.counts[self.first_topic].dequeues += 1
-        self.ledger.unlink(&self.matched, reference)
-        return self.ledger.drop(reference)
+        self.messages.unlink(&self.matched, reference)
+        return self.messages.drop(reference)
 
     cdef int dispatch_waiting(self, int64_t now) except -1:
         cdef int32_t reference, message
         while self.matched.count and not self.full():
             reference = self.matched.first
-            message = self.ledger.refs[reference].message
-            if 0 < self.ledger.at[message].expiration < now:
+            message = self.messages.refs[reference].message
+            if 0 < self.messages.at[message].expiration < now:
                 self.discard(reference, True)
             else:
-                self.ledger.deliver(self.id, message, self.ledger.refs[reference].redeliveries)
-                self.ledger.unlink(&self.matched, reference)
+                self.ledger.deliver(self.id, message, self.messages.refs[reference].redeliveries)
+                self.messages.unlink(&self.matched, reference)
                 self.hand_out(reference)
         return 0
 
     cdef int hand_out(self, int32_t reference) except -1:
-        cdef int32_t message = self.ledger.refs[reference].message, topic = self.ledger.at[message].topic
+        cdef int32_t message = self.messages.refs[reference].message, topic = self.messages.at[message].topic
         self.handed_out += 1
         self.in_flight += 1
         self.ledger.counts[topic].dispatched += 1
@@ -169,7 +172,7 @@ cdef class Subscription:
             self.first_topic = topic
         if self.prefetch == 0 and self.extension > 0:
             self.extension -= 1
-        self.ledger.append(&self.dispatched, reference)
+        self.messages.append(&self.dispatched, reference)
         return 0
 
     cdef int acknowledge(self, int kind, int64_t first, int64_t last, int64_t count, object transaction,
@@ -202,12 +205,12 @@ cdef class Subscription:
         cdef int32_t reference = self.dispatched.first
         cdef int64_t handle, size = 0
         while reference >= 0:
-            handle = self.ledger.at[self.ledger.refs[reference].message].handle
+            handle = self.messages.at[self.messages.refs[reference].message].handle
             if size or first < 0 or handle == first:
                 size += 1
                 if handle == last:
                     break
-            reference = self.ledger.refs[reference].next
+            reference = self.messages.refs[reference].next
         return size
 
     cdef int settle(self, int kind, int64_t first, int64_t last, bint transacted) except -1:
@@ -216,15 +219,15 @@ cdef class Subscription:
         cdef int64_t handle
         cdef bint within = False
         while reference >= 0:
-            handle = self.ledger.at[self.ledger.refs[reference].message].handle
-            after = self.ledger.refs[reference].next
+            handle = self.messages.at[self.messages.refs[reference].message].handle
+            after = self.messages.refs[reference].next
             if first < 0 or handle == first:
                 within = True
             if within:
-                topic = self.ledger.at[self.ledger.refs[reference].message].topic
-                self.ledger.give_up_message(self.ledger.refs[reference].message)
-                self.ledger.unlink(&self.dispatched, reference)
-                self.ledger.drop(reference)
+                topic = self.messages.at[self.messages.refs[reference].message].topic
+                self.ledger.give_up_message(self.messages.refs[reference].message)
+                self.messages.unlink(&self.dispatched, reference)
+                self.messages.drop(reference)
                 self.in_flight -= 1
                 self.dequeued += 1
                 self.ledger.counts[topic].dequeues += 1
@@ -256,14 +259,14 @@ cdef class Subscription:
         cdef int32_t reference = self.dispatched.first, after, message
         self.topics.remove(topic)
         while reference >= 0:
-            after = self.ledger.refs[reference].next
-            message = self.ledger.refs[reference].message
-            if self.ledger.at[message].topic == topic:
-                self.ledger.unlink(&self.dispatched, reference)
+            after = self.messages.refs[reference].next
+            message = self.messages.refs[reference].message
+            if self.messages.at[message].topic == topic:
+                self.messages.unlink(&self.dispatched, reference)
                 self.in_flight -= 1
                 self.ledger.counts[topic].in_flight -= 1
                 self.ledger.unstore(reference, self.id, False)
-                self.ledger.drop(reference)
+                self.messages.drop(reference)
             reference = after
         return 0
 
@@ -273,18 +276,18 @@ cdef class Subscription:
             self.leave(topic)
         while self.dispatched.count:
             reference = self.dispatched.first
-            self.ledger.unlink(&self.dispatched, reference)
-            self.ledger.drop(reference)
+            self.messages.unlink(&self.dispatched, reference)
+            self.messages.drop(reference)
         while self.matched.count:
             reference = self.matched.first
-            self.ledger.unlink(&self.matched, reference)
-            self.ledger.drop(reference)
+            self.messages.unlink(&self.matched, reference)
+            self.messages.drop(reference)
         self.closed = True
         return 0
 
     cdef int check_lines(self, list holds) except -1:
-        self.ledger.check_line(&self.matched, holds)
-        self.ledger.check_line(&self.dispatched, holds)
+        self.messages.check_line(&self.matched, holds)
+        self.messages.check_line(&self.dispatched, holds)
         assert self.in_flight == self.dispatched.count
         assert self.extension >= 0
         assert self.full() or not self.matched.count

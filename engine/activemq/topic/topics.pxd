@@ -5,16 +5,28 @@ Topics and subscriptions are numbers that are never reused; messages are handles
 messages and limit count over all of them. Every call returns, in order, the events that it caused.
 """
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
-from pyengine._engine.activemq.topic.durable_subscription cimport DurableSubscription
-from pyengine._engine.activemq.topic.fan_out cimport Topic
-from pyengine._engine.activemq.topic.region cimport Headers, Region
+from pyengine._engine.activemq.topic.fan_out cimport FanOut
+from pyengine._engine.activemq.topic.ledger cimport Ledger
+from pyengine._engine.activemq.topic.message_intake cimport Headers, MessageIntake
+from pyengine._engine.activemq.topic.message_references cimport MessageReferences
+from pyengine._engine.activemq.topic.registry cimport Registry
+from pyengine._engine.activemq.topic.store_pager cimport StorePager
 from pyengine._engine.activemq.topic.subscription cimport Subscription
+from pyengine._engine.activemq.topic.topic cimport Topic
 
 
-cdef class TopicRegion(Region):
-    cdef int recover_stored(self, Topic topic, DurableSubscription it) except -1
-    cdef int enliven(self, DurableSubscription it, int64_t now) except -1
-    cdef int publish(self, Topic to, object message, Headers given, object connection, object target,
+cdef class TopicRegion:
+    cdef readonly bint keep_durable_subscriptions_active
+    cdef MessageReferences references
+    cdef Ledger ledger
+    cdef MessageIntake intake
+    cdef StorePager pager                # None: all messages are here
+    cdef FanOut fan_out
+    cdef Registry registry
+    cdef dict transactions               # name -> actions of commit
+
+    cdef int refuse_while_asked(self) except -1                  # called first in every change of a region
+    cdef int publish(self, Topic topic, object message, Headers given, object connection, object target,
                      Subscription suppressed, int64_t handle, int64_t now) except -1
