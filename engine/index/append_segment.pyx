@@ -6,11 +6,10 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from pyengine._engine.index.bucket_verdicts cimport BucketVerdicts, bucket_verdicts_of
+from pyengine._engine.index.bucket_verdicts cimport bucket_verdicts_of
 from pyengine._engine.index.requirement_list cimport (
     LONGEST_TEXT,
     Requirement,
-    RequirementList,
     requirement_list_of,
 )
 from pyengine._engine.index.requirements cimport MOST_BRANCHES

@@ -16,6 +16,7 @@ from pyengine._engine.java.value cimport FALSE, LONG, TRUE, UNKNOWN, Value
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize
 from pyengine._engine.selector.program cimport NUMBER, TEXT, TEXTS, Leaf
 
+
 @final
 cdef class RequirementList:
     """Internal to the building of a segment; see requirement_list.pxd."""

@@ -11,7 +11,7 @@ from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.topic.durable_subscription cimport DurableSubscription
 from pyengine._engine.activemq.topic.ledger cimport EventKind
 from pyengine._engine.activemq.topic.message_audit cimport producer_and_number
-from pyengine._engine.activemq.topic.message_references cimport MessageReferences, Post
+from pyengine._engine.activemq.topic.message_references cimport Post
 from pyengine._engine.activemq.topic.recovery_policies cimport (
     QueryRecovery, Recovery, retained, wants_retain, without_retain,
 )

@@ -1,7 +1,6 @@
 """Deliveries and events of a region of topics; see ledger.pxd."""
 
 cimport cython
-from cpython.object cimport PyObject
 from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free
