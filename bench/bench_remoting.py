@@ -1,8 +1,9 @@
 """remoting: RocketMQ over the wire: our client beside the Java client on one real broker, and our server beside a real
 one under the same Java client.
 
-Times are CPU time of the whole process that is measured: of the client, or of the server. Both JVMs are warm: what they
-answer is asserted in repetitions that do not count. The real broker needs Java, Maven and RocketMQ from Maven Central.
+Times are CPU time of the whole process that is measured: of the client, or of the server; those of a start and of a
+send's latency go by the wall. Both JVMs are warm: what they answer is asserted in repetitions that do not count. The
+real broker needs Java, Maven and RocketMQ from Maven Central.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 
 from bench.contest import RivalMissingError, Row
 from bench.jvm import BUILD, SOURCES, Jvm, harness
+from bench.latency import PERCENTILES, percentile
 from pyengine import rocketmq
 from pyengine._engine.rocketmq.commands.bodies import write_body
 from pyengine._engine.wire.remoting import RemotingCommand, write_command
@@ -37,8 +39,10 @@ SIZE = 1024
 TOPIC = "One"
 BODY = bytes(SIZE)
 GROUPS, MEMBERS = 200, 50
+STARTS = 7
 SERVER = """
-import resource, sys
+import logging, resource, sys
+logging.getLogger("pyengine").setLevel(logging.ERROR)
 limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 from pyengine import rocketmq
@@ -152,12 +156,62 @@ def client_rows(names: str) -> Iterator[Row]:
                 theirs.append(asked(java, op, messages, **more))
             question = f"{what}, 1 KB a message, on the real broker 5.3.3: CPU of the client"
             yield row(question, "RocketMQ's Java client", mine, theirs, goal)
+        yield from latency_rows(java, ours)
     finally:
         ours.producer.shutdown()
         java.close()
 
 
+def timed_sends(producer: rocketmq.Producer, messages: int) -> list[int]:
+    """Nanoseconds of each send, by the wall."""
+    spent = []
+    for _ in range(messages):
+        before = time.perf_counter_ns()
+        producer.send(Message(TOPIC, BODY))
+        spent.append(time.perf_counter_ns() - before)
+    return spent
+
+
+def latency_rows(java: Jvm, ours: OurClient) -> Iterator[Row]:
+    """How long a send takes until its answer is there; the best of the rounds, and their median."""
+    mine: dict[str, list[float]] = {"p50": [], "p99": []}
+    theirs: dict[str, list[float]] = {"p50": [], "p99": []}
+    for _ in range(ROUNDS):
+        spent = timed_sends(ours.producer, 1000)
+        reply = java.ask("latency", topic=TOPIC, count=1000, size=SIZE)
+        for name in mine:
+            mine[name].append(percentile(spent, PERCENTILES[name]))
+            theirs[name].append(float(str(reply[name])) * 1e-9)
+    for name in mine:
+        question = f"send and its answer, 1 KB a message, on the real broker 5.3.3: {name}, wall time"
+        yield row(question, "RocketMQ's Java client", mine[name], theirs[name], 0.5)
+
+
 # Our server
+
+
+def start_rows() -> Iterator[Row]:
+    """How soon a cluster is there: for a shell, and within a program."""
+    command = [sys.executable, "-m", "pyengine", "serve", "rocketmq", "--listen", "127.0.0.1:0"]
+    shell, program = [], []
+    for _ in range(STARTS):
+        before = time.perf_counter()
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            lines = [process.stdout.readline() for _ in range(2)]
+            shell.append(time.perf_counter() - before)
+            process.terminate()
+        assert [line.split()[0] for line in lines] == ["name", "broker"], lines
+        before = time.perf_counter()
+        with rocketmq.Broker(listen="127.0.0.1:0") as broker:
+            with rocketmq.Cluster(broker.name_server_address or "") as cluster:
+                assert cluster.cluster_info()["brokerAddrTable"]
+            program.append(time.perf_counter() - before)
+    for what, spent, most in (
+        ("pyengine serve rocketmq, until it has printed its addresses: wall time", shell, 0.5),
+        ("Broker(listen=...), until it has answered a client: wall time", program, 0.05),
+    ):
+        yield Row(what, "start", "", min(spent), statistics.median(spent), None, None, at_most=most)
 
 
 def server_rows(names: str, real: int) -> Iterator[Row]:
@@ -319,6 +373,7 @@ def embedded_rows() -> Iterator[Row]:
 def rows() -> Iterator[Row]:
     """All of them; those that need the real broker say why they cannot be measured."""
     yield from embedded_rows()
+    yield from start_rows()
     yield from group_rows()
     with tempfile.TemporaryDirectory() as home, contextlib.ExitStack() as stack:
         folder = Path(home)

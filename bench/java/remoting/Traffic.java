@@ -6,6 +6,7 @@ import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
@@ -29,7 +30,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * RocketMQ's own client over stdin and stdout: one JSON request a line, one JSON reply a line.
  *
  * <p>start: its producer and pull consumer on a cluster. Each other op sends or takes {@code count} messages and answers
- * how many there were, and the CPU nanoseconds of the whole process.
+ * how many there were, and the CPU nanoseconds of the whole process; latency answers two percentiles of its sends.
  */
 public final class Traffic {
     private static final com.sun.management.OperatingSystemMXBean SYSTEM =
@@ -52,6 +53,21 @@ public final class Traffic {
 
     private static void send(Message message) throws Exception {
         if (producer.send(message).getSendStatus() != SendStatus.SEND_OK) throw new IllegalStateException("not stored");
+    }
+
+    /** Nanoseconds that the half, and 99 of a hundred, of the sends do not exceed. */
+    private static void latency(JSONObject request, JSONObject reply) throws Exception {
+        String topic = request.getString("topic");
+        byte[] body = new byte[request.getIntValue("size")];
+        long[] spent = new long[request.getIntValue("count")];
+        for (int i = 0; i < spent.length; i++) {
+            long before = System.nanoTime();
+            send(new Message(topic, body));
+            spent[i] = System.nanoTime() - before;
+        }
+        Arrays.sort(spent);
+        reply.put("p50", spent[spent.length / 2]);
+        reply.put("p99", spent[spent.length * 99 / 100]);
     }
 
     private static int run(JSONObject request) throws Exception {
@@ -137,6 +153,8 @@ public final class Traffic {
             try {
                 if (request.getString("op").equals("start")) {
                     start(request.getString("names"));
+                } else if (request.getString("op").equals("latency")) {
+                    latency(request, reply);
                 } else {
                     long before = SYSTEM.getProcessCpuTime();
                     reply.put("count", run(request));

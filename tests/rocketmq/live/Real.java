@@ -76,6 +76,7 @@ public class Real {
         config.setNamesrvAddr(address);
         config.setListenPort(request.getIntValue("brokerPort"));
         config.setEnablePropertyFilter(true);
+        config.setBrokerFastFailureEnable(false);  // on a busy machine it answers TIMEOUT_CLEAN_QUEUE
         if (request.containsKey("check")) config.setTransactionCheckInterval(request.getLongValue("check"));
         MessageStoreConfig store = new MessageStoreConfig();
         store.setStorePathRootDir(request.getString("store"));

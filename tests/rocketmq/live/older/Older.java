@@ -64,6 +64,7 @@ public class Older {
         config.setBrokerIP1("127.0.0.1");
         config.setNamesrvAddr("127.0.0.1:" + namesPort);
         config.setEnablePropertyFilter(true);
+        config.setBrokerFastFailureEnable(false);  // on a busy machine it answers TIMEOUT_CLEAN_QUEUE
         config.setAclEnable(new File(home, "conf/plain_acl.yml").exists());
         config.setTransactionCheckInterval(Long.parseLong(arguments[4]));
         MessageStoreConfig store = new MessageStoreConfig();
