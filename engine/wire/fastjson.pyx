@@ -12,10 +12,21 @@ from functools import partial
 from pyengine._engine.java.numbers import parsed_long
 from pyengine.errors import InvalidSourceError
 
+from libc.stdint cimport uint32_t
+from libc.string cimport strchr
+
 cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
+    int PyUnicode_KIND(object text) noexcept
     void* PyUnicode_DATA(object text) noexcept
     Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+    Py_UCS4 PyUnicode_READ(int kind, const void* data, Py_ssize_t index) noexcept
+
+# Characters that are written as a backslash and a letter, and the letters.
+cdef const char* SHORT_MARKS = b"\b\t\n\f\r\"\\"
+cdef const char* SHORT_NAMES = b"btnfr\"\\"
+cdef enum:
+    ESCAPE = 6                           # bytes of the longest escape
 
 INT32 = 2**31
 INT64 = 2**63
@@ -33,9 +44,6 @@ _ESCAPES = {
     "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "F": "\f", "r": "\r",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Characters that are escaped when a string is written.
-_SPECIAL = re.compile("[\x00-\x1f\"\\\\\x7f-\x9f\u2028\u2029]")
-_SHORT = {mark: f"\\{name}" for name, mark in _ESCAPES.items() if name in "btnfr\"\\"}
 _WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -112,29 +120,72 @@ def _json(value):
     return quoted(value) if isinstance(value, str) else str(value)
 
 
-cdef bint is_plain(object text) noexcept:
-    """True for a string that JSON writes as it is."""
-    cdef const unsigned char* data
-    cdef Py_ssize_t i
-    if not PyUnicode_IS_COMPACT_ASCII(text):
-        return False
-    data = <const unsigned char*>PyUnicode_DATA(text)
-    for i in range(PyUnicode_GET_LENGTH(text)):
-        if data[i] < 0x20 or data[i] == 0x22 or data[i] == 0x5C or data[i] == 0x7F:
-            return False
-    return True
+cdef inline int escape(uint32_t mark, char* out) noexcept:
+    """Write the escape of a character, up to ESCAPE bytes, and return how many; 0 for a character without one."""
+    cdef const char* digits = b"0123456789ABCDEF"
+    cdef const char* found
+    if 0x20 <= mark < 0x7F and mark != 0x22 and mark != 0x5C or mark > 0x9F and mark != 0x2028 and mark != 0x2029:
+        return 0
+    out[0] = 0x5C
+    found = strchr(SHORT_MARKS, <int>mark) if 0 < mark < 0x7F else NULL
+    if found is not NULL:
+        out[1] = SHORT_NAMES[found - SHORT_MARKS]
+        return 2
+    out[1], out[2], out[3] = 0x75, digits[mark >> 12 & 15], digits[mark >> 8 & 15]
+    out[4], out[5] = digits[mark >> 4 & 15], digits[mark & 15]
+    return ESCAPE
 
 
-cpdef object quoted(object text):
+cdef bint is_ascii(str text) noexcept:
+    return PyUnicode_IS_COMPACT_ASCII(text)
+
+
+cdef Py_ssize_t quoted_size(str text) noexcept:
+    """How many characters :func:`quoted` has."""
+    cdef int kind = PyUnicode_KIND(text), size
+    cdef const void* data = PyUnicode_DATA(text)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text), found = length + 2, i
+    cdef char out[ESCAPE]
+    for i in range(length):
+        size = escape(<uint32_t>PyUnicode_READ(kind, data, i), out)
+        if size:
+            found += size - 1
+    return found
+
+
+cdef char* put_quoted(char* out, str text) noexcept:
+    """Write a string of ASCII characters as :func:`quoted` does; returns where it ends."""
+    cdef const char* data = <const char*>PyUnicode_DATA(text)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text), i
+    cdef int size
+    out[0] = 0x22
+    out += 1
+    for i in range(length):
+        size = escape(<unsigned char>data[i], out)
+        if size:
+            out += size
+        else:
+            out[0] = data[i]
+            out += 1
+    out[0] = 0x22
+    return out + 1
+
+
+cpdef str quoted(str text):
     """A string as fastjson writes it."""
-    if isinstance(text, str) and is_plain(text):
+    cdef char out[ESCAPE]
+    cdef int size, i
+    cdef list parts
+    if text is None:
+        raise TypeError("a string is needed")
+    if quoted_size(text) == PyUnicode_GET_LENGTH(text) + 2:
         return f'"{text}"'
-    return f'"{_SPECIAL.sub(_escaped, text)}"' if _SPECIAL.search(text) is not None else f'"{text}"'
-
-
-def _escaped(found):
-    mark = found[0]
-    return _SHORT.get(mark) or f"\\u{ord(mark):04X}"
+    parts = ['"']
+    for mark in text:
+        size = escape(ord(mark), out)
+        parts.append(out[:size].decode("ascii") if size else mark)
+    parts.append('"')
+    return "".join(parts)
 
 
 def _is_name(key, name):

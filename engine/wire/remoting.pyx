@@ -1,10 +1,13 @@
 """RocketMQ's remoting commands; see remoting.pxd."""
 
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t
+from libc.stdio cimport snprintf
+from libc.string cimport memcpy
 
 from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
 from pyengine._engine.wire.beans cimport Beans
-from pyengine._engine.wire.fastjson cimport quoted
+from pyengine._engine.wire.fastjson cimport is_ascii, put_quoted, quoted, quoted_size
 from pyengine.errors import ProtocolError
 
 MAX_FRAME_SIZE = 16 * 1024 * 1024       # with its length field (com.rocketmq.remoting.frameMaxLength)
@@ -185,33 +188,108 @@ def write_command(RemotingCommand command not None):
 
     Raises ProtocolError for a command that has no frame: a name or header too long, a language that is not one.
     """
-    cdef bytes header = json_header(command) if command.serialize_type == "JSON" else binary_header(command)
-    cdef bytes body = command.body if command.body is not None else b""
-    cdef int64_t length = 4 + len(header) + len(body)
-    if len(header) > 0xFFFFFF:
-        raise ProtocolError(f"a header of {len(header)} bytes is longer than {0xFFFFFF}")
+    cdef bytes header, body = command.body if command.body is not None else b"", frame
+    cdef int64_t header_length, length
+    cdef Writer writer = Writer(NULL, 0, 0)
+    cdef list others = []
+    cdef bint is_json = command.serialize_type == "JSON"
+    if is_json:
+        put_json_header(&writer, command, others)
+        header_length = writer.size
+    else:
+        header = binary_header(command)
+        header_length = len(header)
+    length = 4 + header_length + len(body)
+    if header_length > 0xFFFFFF:
+        raise ProtocolError(f"a header of {header_length} bytes is longer than {0xFFFFFF}")
     if length > 0x7FFFFFFF:
         raise ProtocolError(f"a frame of {length} bytes is longer than {0x7FFFFFFF}")
-    kind = 0 if command.serialize_type == "JSON" else 1
-    return b"".join((length.to_bytes(4, "big"), (kind << 24 | len(header)).to_bytes(4, "big"), header, body))
+    frame = PyBytes_FromStringAndSize(NULL, 4 + length)
+    writer = Writer(PyBytes_AS_STRING(frame), 8, 0)
+    put32(writer.out, length)
+    put32(writer.out + 4, (0 if is_json else 1) << 24 | header_length)
+    if is_json:
+        put_json_header(&writer, command, others)
+    else:
+        put_raw(&writer, PyBytes_AS_STRING(header), header_length)
+    put_raw(&writer, PyBytes_AS_STRING(body), len(body))
+    return frame
 
 
-cdef bytes json_header(RemotingCommand command):
-    cdef list parts = [f'{{"code":{command.code}']
+cdef struct Writer:
+    char* out                           # NULL: nothing is written, only counted
+    Py_ssize_t size                     # bytes until now
+    Py_ssize_t other                    # how many texts that are not ASCII there were
+
+
+cdef void put32(char* out, int64_t value) noexcept:
+    out[0], out[1], out[2], out[3] = <char>(value >> 24), <char>(value >> 16), <char>(value >> 8), <char>value
+
+
+cdef void put_raw(Writer* writer, const char* data, Py_ssize_t size) noexcept:
+    if writer.out is not NULL:
+        memcpy(writer.out + writer.size, data, size)
+    writer.size += size
+
+
+cdef int put_text(Writer* writer, object text, list others) except -1:
+    """A string in JSON, null for None. others: the bytes of those that are not ASCII, in order; the counting fills it."""
+    cdef bytes encoded
+    if text is None:
+        put_raw(writer, b"null", 4)
+        return 0
+    if not isinstance(text, str):
+        raise TypeError(f"{text!r} is not a text")
+    if is_ascii(text):
+        if writer.out is not NULL:
+            writer.size = put_quoted(writer.out + writer.size, text) - writer.out
+        else:
+            writer.size += quoted_size(text)
+        return 0
+    if writer.out is NULL:
+        others.append(encode_utf8(quoted(text)))
+    encoded = others[writer.other]
+    writer.other += 1
+    put_raw(writer, PyBytes_AS_STRING(encoded), len(encoded))
+    return 0
+
+
+cdef void put_number(Writer* writer, int value) noexcept:
+    cdef char digits[12]
+    put_raw(writer, digits, snprintf(digits, 12, b"%d", value))
+
+
+cdef int put_json_header(Writer* writer, RemotingCommand command, list others) except -1:
+    """Called twice: to count, and to write."""
+    cdef bint first = True
+    put_raw(writer, b'{"code":', 8)
+    put_number(writer, command.code)
     if command.ext_fields is not None:
-        pairs = ",".join([
-            f"{quoted(name) if name is not None else 'null'}:{quoted(value)}"
-            for name, value in command.ext_fields.items() if value is not None
-        ])
-        parts.append(f'"extFields":{{{pairs}}}')
-    parts.append(f'"flag":{command.flag}')
+        put_raw(writer, b',"extFields":{', 14)
+        for name, value in command.ext_fields.items():
+            if value is None:
+                continue
+            if not first:
+                put_raw(writer, b",", 1)
+            first = False
+            put_text(writer, name, others)
+            put_raw(writer, b":", 1)
+            put_text(writer, value, others)
+        put_raw(writer, b"}", 1)
+    put_raw(writer, b',"flag":', 8)
+    put_number(writer, command.flag)
     if command.language is not None:
-        parts.append(f'"language":{quoted(command.language)}')
-    parts.append(f'"opaque":{command.opaque}')
+        put_raw(writer, b',"language":', 12)
+        put_text(writer, command.language, others)
+    put_raw(writer, b',"opaque":', 10)
+    put_number(writer, command.opaque)
     if command.remark is not None:
-        parts.append(f'"remark":{quoted(command.remark)}')
-    parts.append(f'"serializeTypeCurrentRPC":"JSON","version":{command.version}}}')
-    return encode_utf8(",".join(parts))
+        put_raw(writer, b',"remark":', 10)
+        put_text(writer, command.remark, others)
+    put_raw(writer, b',"serializeTypeCurrentRPC":"JSON","version":', 44)
+    put_number(writer, command.version)
+    put_raw(writer, b"}", 1)
+    return 0
 
 
 cdef bytes binary_header(RemotingCommand command):

@@ -4,11 +4,17 @@ One table of classes, from which both directions follow. A value is a dict of fi
 wire a header is the command's extFields, in which each value is a string.
 """
 
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+
 from pyengine._engine.java.hashing import set_order
 from pyengine._engine.java.numbers import parsed_long
 from pyengine._engine.wire.beans import paragraphs
 
 from pyengine.errors import ProtocolError
+
+cdef extern from "Python.h":
+    PyObject* PyDict_GetItem(object mapping, object key)
 
 # A class a paragraph: name, request code (- for the header of an answer), fields in the order in which the real class
 # lists them. Types: none String, I Integer, L Long, B Boolean; i, l, b the primitives, which cannot be null; T a
@@ -176,36 +182,64 @@ SendMessageRequestHeaderV2 a b c d e f g h i j k l m n
 SendMessageResponseHeader msgId queueId queueOffset transactionId batchUniqId recallHandle
 """
 
-cdef dict BITS = {"I": 32, "i": 32, "L": 64, "l": 64}
 cdef dict RANGES = {"commitOrRollback": {"EndTransactionRequestHeader": (0, 8, 12),
                                          "CheckTransactionStateResponseHeader": (8, 12)}}
+cdef int MOST_ORDERS = 1000           # of a class that are kept
 
-cdef dict classes = {}                # name -> [(field, type, default)]
-cdef dict fast = {}                   # name -> fields in their order
+cdef enum Kind:
+    TEXT
+    NUMBER
+    BOOLEAN
+    BOUNDARY
+
+
+cdef class Field:
+    cdef str name
+    cdef Kind kind
+    cdef bint nullable
+    cdef int64_t most                 # of a number; the least is one below its negative
+    cdef object default
+
+
+cdef class Header:
+    """A class: its fields in the order in which the real one lists them."""
+    cdef list fields
+    cdef dict orders                  # a bit for each field that is there -> their places as a HashMap walks them
+    cdef tuple fast                   # places in the binary form, None: as in the other
+
+
+cdef dict classes = {}                # name -> Header
 cdef dict fast_fields = {}
-cdef dict orders = {}                 # (fields that are there) -> the same as a HashMap walks them
 CODES = {}
 
 
+cdef Field field_of(str word):
+    cdef Field made = Field.__new__(Field)
+    spelled, equals, default = word.partition("=")
+    made.name, _, kind = spelled.partition(":")
+    made.kind = {"": TEXT, "T": BOUNDARY}.get(kind, BOOLEAN if kind in ("B", "b") else NUMBER)
+    made.most = 0x7FFFFFFF if kind in ("I", "i") else 0x7FFFFFFFFFFFFFFF
+    made.nullable = kind not in ("i", "l", "b")
+    if not made.nullable or equals:
+        if made.kind == BOOLEAN:
+            made.default = default == "true"
+        else:
+            made.default = int(default or 0) if made.kind == NUMBER else default
+    return made
+
+
 def _fill():
+    cdef Header header
     for words in paragraphs(TABLE):
-        fields = []
-        for word in words[2:]:
-            spelled, equals, default = word.partition("=")
-            field, _, kind = spelled.partition(":")
-            value = None
-            if kind in ("i", "l"):
-                value = int(default or 0)
-            elif kind == "b" or equals and kind == "B":
-                value = default == "true"
-            elif equals:
-                value = int(default) if kind in ("I", "L") else default
-            fields.append((field, kind, value))
-        classes[words[0]] = fields
+        header = Header.__new__(Header)
+        header.fields, header.orders, header.fast = [field_of(word) for word in words[2:]], {}, None
+        classes[words[0]] = header
         if words[1] != "-":
             CODES[words[0]] = int(words[1])
     for words in paragraphs(FAST):
-        fast[words[0]] = tuple(words[1:])
+        header = classes[words[0]]
+        names = [(<Field>each).name for each in header.fields]
+        header.fast = tuple([names.index(name) for name in words[1:]])
         fast_fields[words[0]] = frozenset(words[1:])
 
 
@@ -213,18 +247,19 @@ _fill()
 CLASS_NAMES = tuple(classes)
 
 
-cdef str text_of(str name, str field, str kind, value):
-    if type(value) is str and kind == "":
+cdef str text_of(str name, Field field, value):
+    if field.kind == TEXT:
+        if isinstance(value, str):
+            return value
+    elif field.kind == NUMBER:
+        if isinstance(value, int) and -field.most - 1 <= <object>value <= field.most:
+            return str(value) if type(value) is int else str(int(value))
+    elif field.kind == BOOLEAN:
+        if isinstance(value, bool):
+            return "true" if value else "false"
+    elif value in ("LOWER", "UPPER"):
         return value
-    if type(value) is int and kind == "I" and -0x80000000 <= <object>value <= 0x7FFFFFFF:
-        return str(value)
-    if kind in BITS and isinstance(value, int) and -(1 << BITS[kind] - 1) <= value < 1 << BITS[kind] - 1:
-        return str(int(value))
-    if kind in ("B", "b") and isinstance(value, bool):
-        return "true" if value else "false"
-    if (kind == "" or kind == "T" and value in ("LOWER", "UPPER")) and isinstance(value, str):
-        return value
-    raise TypeError(f"{name}.{field} cannot be {str(value)[:60]!r}")
+    raise TypeError(f"{name}.{field.name} cannot be {str(value)[:60]!r}")
 
 
 def write_header(str name not None, dict values not None, bint binary=False):
@@ -233,33 +268,46 @@ def write_header(str name not None, dict values not None, bint binary=False):
     binary: for the ROCKETMQ form, in which four classes have an order, and fields, of their own. Raises KeyError for an
     unknown class, TypeError for an unknown field and a value that a field cannot have.
     """
+    cdef Header header = classes[name]
     cdef dict written = {}
-    cdef list fields = classes[name]
+    cdef list texts = []
+    cdef Field field
     cdef tuple order
-    cdef Py_ssize_t known = 0
-    for field, kind, default in fields:
-        value = values.get(field, written)
-        if value is written:
-            value = default
+    cdef Py_ssize_t known = 0, place
+    cdef uint64_t there = 0
+    cdef PyObject* found
+    for field in header.fields:
+        found = PyDict_GetItem(values, field.name)
+        if found is NULL:
+            value = field.default
         else:
+            value = <object>found
             known += 1
         if value is not None:
-            written[field] = text_of(name, field, kind, value)
-        elif kind in ("i", "l", "b"):
-            raise TypeError(f"{name}.{field} cannot be None")
+            there |= <uint64_t>1 << len(texts)
+            value = text_of(name, field, value)
+        elif not field.nullable:
+            raise TypeError(f"{name}.{field.name} cannot be None")
+        texts.append(value)
     if known < len(values):
-        unknown = values.keys() - {field for field, _, _ in fields}
+        unknown = values.keys() - {(<Field>each).name for each in header.fields}
         raise TypeError(f"{name} has no field {min(unknown)}")
-    if binary and name in fast:
-        order = fast[name]
-    else:
-        present = tuple(written)
-        order = orders.get(present)
-        if order is None:
-            order = tuple(set_order(present))
-            if len(orders) < 1000:
-                orders[present] = order
-    return {field: written[field] for field in order if field in written}
+    order = header.fast if binary and header.fast is not None else header_order(header, there)
+    for place in order:
+        if there >> place & 1:
+            written[(<Field>header.fields[place]).name] = texts[place]
+    return written
+
+
+cdef tuple header_order(Header header, uint64_t there):
+    """The places of the fields that are there, as a HashMap walks them."""
+    cdef tuple order = header.orders.get(there)
+    if order is None:
+        places = {(<Field>field).name: place for place, field in enumerate(header.fields) if there >> place & 1}
+        order = tuple([places[name] for name in set_order(tuple(places))])
+        if len(header.orders) < MOST_ORDERS:
+            header.orders[there] = order
+    return order
 
 
 def read_header(str name not None, ext_fields):
@@ -272,28 +320,29 @@ def read_header(str name not None, ext_fields):
     """
     cdef dict values = {}
     cdef frozenset own = fast_fields.get(name)
-    for field, kind, default in classes[name]:
-        text = None if ext_fields is None or own is not None and field not in own else ext_fields.get(field)
+    cdef Field field
+    for field in (<Header>classes[name]).fields:
+        text = None if ext_fields is None or own is not None and field.name not in own else ext_fields.get(field.name)
         if text is None:
-            values[field] = default
-        elif kind == "":
-            values[field] = text
-        elif kind in ("B", "b"):
-            values[field] = text.lower() == "true"
-        elif kind == "T":
-            values[field] = "UPPER" if text.lower() == "upper" else "LOWER"
+            values[field.name] = field.default
+        elif field.kind == TEXT:
+            values[field.name] = text
+        elif field.kind == BOOLEAN:
+            values[field.name] = text.lower() == "true"
+        elif field.kind == BOUNDARY:
+            values[field.name] = "UPPER" if text.lower() == "upper" else "LOWER"
         elif len(text) < 10 and text.isascii() and text.isdecimal():
-            values[field] = int(text)
+            values[field.name] = int(text)
         else:
             try:
-                number = parsed_long(field, text)
-                if not -(1 << BITS[kind] - 1) <= number < 1 << BITS[kind] - 1:
+                number = parsed_long(field.name, text)
+                if not -field.most - 1 <= <object>number <= field.most:
                     raise ValueError
-                values[field] = number
+                values[field.name] = number
             except ValueError:
                 if own is not None:
-                    raise ProtocolError(f"{name}.{field}: {text[:60]!r} is not a number") from None
-                values[field] = default
+                    raise ProtocolError(f"{name}.{field.name}: {text[:60]!r} is not a number") from None
+                values[field.name] = field.default
     if ext_fields is not None:
         check(name, values)
     return values
