@@ -1,5 +1,6 @@
 """RocketMQ's remoting commands; see remoting.pxd."""
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdio cimport snprintf
@@ -87,19 +88,20 @@ cdef class RemotingReader(FrameReader):
         cdef int64_t length
         if len(self.buffer) < 4:
             return None
-        length = signed32(self.buffer)
+        length = signed32(PyByteArray_AS_STRING(self.buffer))
         if length < 0:
             raise ProtocolError(f"a frame cannot have the length {length}")
         if length + 4 > self.max_frame_size:
             raise ProtocolError(f"a frame of {length + 4} bytes is longer than {self.max_frame_size}")
         if len(self.buffer) < length + 4:
             return None
-        frame = bytes(self.buffer[4:length + 4])
+        frame = PyBytes_FromStringAndSize(PyByteArray_AS_STRING(self.buffer) + 4, length)
         del self.buffer[:length + 4]
         return read_command(frame)
 
 
-cdef int64_t signed32(const unsigned char[:] data) noexcept:
+cdef int64_t signed32(const char* start) noexcept:
+    cdef const unsigned char* data = <const unsigned char*>start
     cdef uint32_t value = <uint32_t>data[0] << 24 | <uint32_t>data[1] << 16 | <uint32_t>data[2] << 8 | data[3]
     return <int>value
 

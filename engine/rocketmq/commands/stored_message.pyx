@@ -6,6 +6,11 @@ from libc.string cimport memcpy
 from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
 from pyengine.errors import ProtocolError
 
+cdef extern from "Python.h":
+    bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
+    void* PyUnicode_DATA(object text) noexcept
+    Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+
 cdef extern from "lowlevel/crc32.h":
     void pyengine_crc32_prepare() noexcept nogil
     uint32_t pyengine_crc32(const unsigned char* data, size_t length) noexcept nogil
@@ -62,7 +67,47 @@ def body_crc(bytes body not None):
 
 
 cdef bytes joined_properties(dict properties):
-    return encode_utf8("".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None]))
+    cdef bytes made
+    cdef unsigned char* out
+    cdef Py_ssize_t size = 0
+    for name, value in properties.items():
+        if value is None:
+            continue
+        if not (is_ascii(name) and is_ascii(value)):
+            return encode_utf8(
+                "".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None])
+            )
+        size += PyUnicode_GET_LENGTH(name) + PyUnicode_GET_LENGTH(value) + 2
+    made = PyBytes_FromStringAndSize(NULL, size)
+    out = <unsigned char*>PyBytes_AS_STRING(made)
+    for name, value in properties.items():
+        if value is not None:
+            out = put(put_ascii(put(put_ascii(out, name), 1, 1), value), 2, 1)
+    return made
+
+
+cdef bint is_ascii(text) noexcept:
+    return type(text) is str and PyUnicode_IS_COMPACT_ASCII(text)
+
+
+cdef unsigned char* put_ascii(unsigned char* out, text) noexcept:
+    memcpy(out, PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text))
+    return out + PyUnicode_GET_LENGTH(text)
+
+
+cdef bytes sent_properties(dict properties):
+    """Joined as a producer sends them: whether it waits until the message is stored comes first."""
+    cdef dict sent = {"WAIT": "true"}
+    sent.update(properties)
+    return joined_properties(sent)
+
+
+def has_blank(dict properties not None):
+    """Whether a property has no name or no value, which brokers leave out."""
+    for name, value in properties.items():
+        if not name or not value:
+            return True
+    return False
 
 
 cdef dict split_properties(str joined):
@@ -77,6 +122,11 @@ cdef dict split_properties(str joined):
 def properties_text(properties):
     """Properties as one string (messageProperties2String): a value that is None is left out."""
     return "" if properties is None else joined_properties(dict(properties)).decode("utf-8")
+
+
+def sent_properties_text(dict properties not None):
+    """The same as a producer sends them, with WAIT."""
+    return sent_properties(properties).decode("utf-8")
 
 
 def parse_properties(text):
@@ -210,7 +260,17 @@ def encode_client_message(bytes body not None, properties, int64_t flag=0):
     """A message of a batch, as a producer sends it (MessageDecoder.encodeMessage). Raises ProtocolError for properties
     of more than 32767 bytes.
     """
-    cdef bytes joined = joined_properties(dict(properties or {}))
+    return client_message(body, joined_properties(dict(properties or {})), flag)
+
+
+def encode_client_messages(messages):
+    """The body of a batch of Messages. Raises ProtocolError as :func:`encode_client_message` does."""
+    return b"".join([
+        client_message(bytes(each.body or b""), sent_properties(each.properties), each.flag) for each in messages
+    ])
+
+
+cdef bytes client_message(bytes body, bytes joined, int64_t flag):
     if PyBytes_GET_SIZE(joined) > 0x7FFF:
         raise ProtocolError(f"properties of {PyBytes_GET_SIZE(joined)} bytes: at most 32767 are possible")
     cdef int64_t size = 22 + PyBytes_GET_SIZE(body) + PyBytes_GET_SIZE(joined)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
+from pyengine._engine.rocketmq.client.outgoing import one_topic
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic, suggested
 from pyengine._engine.wire.fastjson import INT32
 from pyengine.attributes import Declared, named_arguments
@@ -46,7 +47,6 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SubscriptionData,
     batch_result,
     check_listed,
-    one_topic,
     plain_text,
     whole_number,
     with_key,
@@ -575,10 +575,8 @@ class Broker(Declared):
         if topic not in node.topics:
             check_topic(topic)
         stored = node.send_batch(messages, queue.queue_id, self._default_queues if self._auto_create else 0)
-        status = SendStatus.SEND_OK if node.store.log.flush(stored[-1].flush) else SendStatus.FLUSH_DISK_TIMEOUT
-        return batch_result(
-            status, messages, [each.offset_msg_id for each in stored], stored[0].queue, stored[0].queue_offset
-        )
+        status = SendStatus.SEND_OK if node.store.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
+        return batch_result(status, messages, stored.offset_msg_id, stored.queue, stored.queue_offset)
 
     def settle(self) -> None:
         """Under a ManualClock run what the brokers have been asked to do; otherwise nothing."""

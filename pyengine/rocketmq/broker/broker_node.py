@@ -14,9 +14,10 @@ from pyengine._engine.rocketmq.broker.consumer_offsets import ConsumerOffsets
 from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
-from pyengine._engine.rocketmq.commands.origin import Origin
+from pyengine._engine.rocketmq.commands.origin import Origin, origin_named
 from pyengine._engine.rocketmq.commands.stored_message import (
     decode_stored,
+    has_blank,
     message_id,
     parse_message_id,
 )
@@ -86,12 +87,19 @@ _STATUS = {
 
 
 class Stored(NamedTuple):
-    """Where a message was stored. flush: the position up to which the log is to be made safe before it is confirmed."""
+    """Where a message was stored; of a batch its first one, and the ids of all, joined by commas. flush: the position
+    up to which the log is to be made safe before it is confirmed.
+    """
 
     queue: MessageQueue
     queue_offset: int
     offset_msg_id: str
     flush: int
+
+
+def _stored(queue: MessageQueue, queue_offset: int, offset_msg_id: str, flush: int) -> Stored:
+    """The same at the cost of a tuple, as for nearly every message."""
+    return tuple.__new__(Stored, (queue, queue_offset, offset_msg_id, flush))
 
 
 class RemoteSend(NamedTuple):
@@ -184,7 +192,7 @@ class BrokerNode:
         self._host = host_bytes(options.address)
         self._id_prefix = message_id(self._host, 0)[:-16]
         folder = "" if files is None else str(files.folder)
-        self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving)
+        self.store = MessageStore(commit_log, folder, clock, options.levels, self._host, self._arriving, self._waits)
         self._keys = KeyIndex(self.store)
         self._topics = TopicTable(name, files, {SCHEDULE_TOPIC: len(options.levels)})
         self._offsets = GroupOffsets(self._topics)
@@ -333,7 +341,7 @@ class BrokerNode:
         over the network; without it its properties say how often it was consumed.
         """
         properties = message.properties.copy()
-        if not all(properties) or not all(properties.values()):
+        if has_blank(properties):
             properties = {name: value for name, value in properties.items() if name and value}
         topic = message.topic
         check_sent_topic(topic)
@@ -343,10 +351,11 @@ class BrokerNode:
             born, host, _, sys_flag, reconsume_times, most = origin or (now, CLIENT_HOST, CLIENT, 0, 0, None)
             if self._is_plain(topic, queue_id) and SPECIAL.isdisjoint(properties):
                 check_size(message.body, self.max_message_size)
-                store, stored_with = self.store, Origin(born, host, reconsume_times, message.flag, sys_flag)
+                store = self.store
+                stored_with = origin_named(born, host, reconsume_times, message.flag, sys_flag)
                 position, offset = store.put_message(topic, queue_id, message.body, properties, stored_with, now)
                 target = queue_named(topic, self.name, queue_id)
-                return Stored(target, offset, f"{self._id_prefix}{position:016X}", store.log.end)
+                return _stored(target, offset, f"{self._id_prefix}{position:016X}", store.log.end)
             queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
             if origin is None and is_retry:
@@ -395,7 +404,7 @@ class BrokerNode:
 
     def send_batch(
         self, messages: Sequence[Message], queue_id: int, new_topic_queues: int, origin: RemoteSend | None = None
-    ) -> list[Stored]:
+    ) -> Stored:
         """Store the messages of a batch, all of one topic, one behind the other in one queue."""
         topic = messages[0].topic
         remote, properties = origin is not None, [dict(message.properties) for message in messages]
@@ -411,13 +420,15 @@ class BrokerNode:
                 return self._put_all(topic, queue_id, messages, properties, origin)
             for message, own in zip(messages, properties, strict=True):
                 check_sent_message(message.body, own, 0, self.max_message_size, remote=remote)
-            return [
+            stored = [
                 self._put(
                     topic, queue_id, message.body, own,
                     Origin(origin.born, origin.host, 0, message.flag, origin.sys_flag),
                 )
                 for message, own in zip(messages, properties, strict=True)
             ]  # fmt: skip
+            ids = ",".join([each.offset_msg_id for each in stored])
+            return stored[0]._replace(offset_msg_id=ids, flush=stored[-1].flush)
 
     def _put_all(
         self,
@@ -426,17 +437,15 @@ class BrokerNode:
         messages: Sequence[Message],
         properties: list[dict[str, str]],
         origin: RemoteSend,
-    ) -> list[Stored]:
+    ) -> Stored:
         """Store messages without a property that a broker reads, one behind the other."""
         bodies, flags = [message.body for message in messages], [message.flag for message in messages]
         positions, offset = self.store.put_messages(
             topic, queue_id, bodies, properties, flags, Origin(origin.born, origin.host, sys_flag=origin.sys_flag)
         )
-        target, end, prefix = queue_named(topic, self.name, queue_id), self.store.log.end, self._id_prefix
-        return [
-            Stored(target, offset + number, f"{prefix}{position:016X}", end)
-            for number, position in enumerate(positions)
-        ]
+        prefix = self._id_prefix
+        ids = ",".join([f"{prefix}{position:016X}" for position in positions])
+        return Stored(queue_named(topic, self.name, queue_id), offset, ids, self.store.log.end)
 
     def _queue_to_send_to(self, topic: str, queue_id: int, new_topic_queues: int, origin: RemoteSend | None) -> int:
         """The queue of a topic, which is made where it may be; any queue for one below 0. Raises MQBrokerError."""
@@ -522,6 +531,10 @@ class BrokerNode:
             self._delayed.schedule(queue_id + 1)
             return
         self._pulls.arrived(topic, queue_id, code, properties)
+
+    def _waits(self, topic: str, queue_id: int) -> bool:
+        """Whether :meth:`_arriving` has anything to do for a message that was stored in a queue."""
+        return topic == SCHEDULE_TOPIC or self._pulls.waits(topic, queue_id)
 
     def _send_on(self, position: int, level: int, offset: int) -> None:
         """Store a delayed message where it was sent to; it lies at ``position``, and at ``offset`` of its level."""

@@ -38,7 +38,7 @@ class MessageStore:
     Making one reads the log. Raises InvalidSourceError where what it says does not fit, naming ``folder``.
     levels: by which delayed messages come. store_host: eight bytes, or twenty, of which message ids are made.
     arriving: told of each message that is stored later, with its topic, queue id, tags code and properties
-    (MessageArrivingListener).
+    (MessageArrivingListener), where ``waits``, asked for its topic and queue id, says that somebody wants to know.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class MessageStore:
         levels: DelayLevels,
         store_host: bytes,
         arriving: Callable[[str, int, int, Mapping[str, str]], None],
+        waits: Callable[[str, int], bool],
     ) -> None:
         self.log = log
         self.consume_queues: dict[tuple[str, int], ConsumeQueue] = {}
@@ -61,6 +62,7 @@ class MessageStore:
         self._levels = levels
         self._store_host = store_host
         self._arriving = arriving
+        self._waits = waits
         self._flush_worker: Worker | None = None
         self._flush_timer: Timer | None = None
         for frame in log.frames():
@@ -124,7 +126,8 @@ class MessageStore:
         self._dispatched = self.log.end
         if self._flush_worker is not None:
             self._sync_later()
-        self._arriving(topic, queue_id, code, properties)
+        if self._waits(topic, queue_id):
+            self._arriving(topic, queue_id, code, properties)
         return position, offset
 
     def stored_at(self, position: int) -> bytes | None:
@@ -165,8 +168,9 @@ class MessageStore:
             queue.extend(positions[:done], [len(frame) - record.HEADER_SIZE for frame in frames[:done]], codes, now)
             self._dispatched = self.log.end
         self._sync_later()
-        for code, each in zip(codes, properties, strict=True):
-            self._arriving(topic, queue_id, code, each)
+        if self._waits(topic, queue_id):
+            for code, each in zip(codes, properties, strict=True):
+                self._arriving(topic, queue_id, code, each)
         return positions, first
 
     def delete_below(self, topic: str, queue_id: int, offset: int) -> int:

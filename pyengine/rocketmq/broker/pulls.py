@@ -120,6 +120,10 @@ class Pulls:
         self._ended[request.consumer_group, topic, queue_id] = following
         return PulledFrames(code, following, queue.min_offset, queue.max_offset, frames)
 
+    def waits(self, topic: str, queue_id: int) -> bool:
+        """Whether a pull waits for a message of the queue."""
+        return bool(self._holds.get((topic, queue_id)))
+
     def arrived(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:
         """A message was stored: wake the pulls that wait for it."""
         hold = self._holds.get((topic, queue_id))

@@ -273,10 +273,10 @@ class RemotingClient:
         """The connection to an address. Raises RemotingError if there is none and none can be made: at once, without
         another try, for a while after one failed.
         """
+        found = self._channels.get(address)
+        if found is not None and found.is_open:
+            return found
         with self._lock:
-            found = self._channels.get(address)
-            if found is not None and found.is_open:
-                return found
             alone = self._connecting.setdefault(address, threading.Lock())
         with alone:
             with self._lock:

@@ -617,12 +617,10 @@ class Cluster:
 
     def _broker(self, queue: MessageQueue) -> dict[int, str]:
         """Broker id -> address of a queue's broker. Raises MQClientError if no name server knows it."""
-        with self._lock:
-            found = self._brokers.get(queue.broker_name)
+        found = self._brokers.get(queue.broker_name)
         if not found:
             self.topic_subscribe_info(queue.topic)
-            with self._lock:
-                found = self._brokers.get(queue.broker_name)
+            found = self._brokers.get(queue.broker_name)
         if not found:
             raise MQClientError(attached(f"The broker[{queue.broker_name}] not exist"))
         return found

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
+from pyengine._engine.rocketmq.client.outgoing import unique_ids
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
 from pyengine._engine.rocketmq.commands.requests import FLAG_COMMIT_OFFSET as FLAG_COMMIT_OFFSET
@@ -43,8 +44,6 @@ from pyengine.clock import Clock
 from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MQClientError
 from pyengine.rocketmq.message import (
-    PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
-    RETRY_GROUP_TOPIC_PREFIX,
     Message,
     MessageExt,
 )
@@ -86,29 +85,11 @@ def subscription_body(subscription: SubscriptionData) -> dict[str, Any]:
     }
 
 
-def one_topic(messages: Sequence[Message]) -> str:
-    """The topic of a batch (MessageBatch.generateFromList). Raises MQClientError for what cannot be one batch."""
-    if not messages:
-        raise MQClientError("messages must not be empty")
-    topic, waits = messages[0].topic, messages[0].properties.get("WAIT", "true")
-    for each in messages:
-        if "DELAY" in each.properties and each.delay_time_level > 0:
-            raise MQClientError("TimeDelayLevel is not supported for batching")
-        if (each is messages[0] or each.topic != topic) and each.topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-            raise MQClientError("Retry Group is not supported for batching")
-        if each.topic != topic:
-            raise MQClientError("The topic of the messages in one batch should be the same")
-        if each.properties.get("WAIT", "true") != waits:
-            raise MQClientError("The waitStoreMsgOK of the messages in one batch should the same")
-    return topic
-
-
 def batch_result(
-    status: SendStatus, messages: Sequence[Message], ids: Sequence[str], queue: MessageQueue, first_offset: int
+    status: SendStatus, messages: Sequence[Message], ids: str, queue: MessageQueue, first_offset: int
 ) -> SendResult:
-    """What a batch came to. ids: the broker's, one for each message."""
-    own = [each.properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, "") for each in messages]
-    return SendResult(status, ",".join(own), ",".join(ids), queue, first_offset)
+    """What a batch came to. ids: the broker's, one for each message, joined by commas."""
+    return SendResult(status, unique_ids(messages), ids, queue, first_offset)
 
 
 @named_arguments

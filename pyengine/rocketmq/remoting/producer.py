@@ -18,6 +18,7 @@ from pyengine._engine.rocketmq.client.namespaces import (
     with_namespace,
     without_namespace,
 )
+from pyengine._engine.rocketmq.client.outgoing import Outgoing, one_topic
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
 from pyengine.attributes import Declared, named_arguments
 from pyengine.durations import milliseconds
@@ -34,7 +35,6 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SendResult,
     check_listed,
     mq_client_id,
-    one_topic,
     plain_text,
     whole_number,
 )
@@ -63,7 +63,6 @@ NOT_HONOURED = frozenset(("__STARTDELIVERTIME",))
 LOOKED_AT = NOT_HONOURED | {
     names.PROPERTY_TAGS,
     names.PROPERTY_KEYS,
-    names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX,
 }
 
 
@@ -148,8 +147,7 @@ class Producer(Declared):
                 if send_options.start_detector_enable:
                     self._own.detect(send_options)
             self._own.register_producer(group)
-        self._number = count()
-        self._checked: str | None = None  # the topic of the last message that was looked at
+        self._outgoing = Outgoing(self._prefix, LOOKED_AT)
         self._warned_of: set[str] = set()
         belong(self)
 
@@ -384,57 +382,30 @@ class Producer(Declared):
         """Check a message, and give it its id. Returns what is sent: the same, within a namespace a copy."""
         if not isinstance(message, Message):
             raise ConfigurationError("message", repr(message), "a Message or a topic is needed")
-        properties, namespace = message.properties, self.namespace
-        if (
-            message.topic is self._checked
-            and type(body := message.body) is bytes
-            and 0 < len(body) <= self.max_message_size
-            and type(message.flag) is int
-            and not message.flag
-            and LOOKED_AT.isdisjoint(properties)
-        ):  # as nearly always
-            self._identify(properties)
+        if self._outgoing.prepare(message, self.broker.clock.now(), self.max_message_size):
             return message
+        properties, namespace = message.properties, self.namespace
         message.check()
         if not NOT_HONOURED.isdisjoint(properties):
             self._warn(properties)
         topic = message.topic if not namespace else with_namespace(namespace, message.topic)
         check_message(topic, message.body, self.max_message_size)
         if names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX not in properties:
-            self._identify(properties)
+            self._outgoing.identify(properties, self.broker.clock.now())
         if not namespace:
-            self._checked = message.topic
+            self._outgoing.checked = message.topic
             return message
         properties[PROPERTY_INSTANCE_ID] = namespace
         return Message(topic, message.body, properties=properties, flag=message.flag)
-
-    def _identify(self, properties: dict[str, str]) -> None:
-        """Give a message its id."""
-        now, number = self.broker.clock.now(), next(self._number)
-        unique = f"{self._prefix}{now & 0xFFFFFFFF:08X}{number & 0xFFFF:04X}"
-        properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique
 
     def _prepare_all(self, messages: list[Message]) -> list[Message]:
         """The same for a batch; a topic that its messages share is looked at once."""
         if self.namespace:
             return [self._prepare(message) for message in messages]
-        prefix = f"{self._prefix}{self.broker.clock.now() & 0xFFFFFFFF:08X}"
-        checked, number, most = None, self._number, self.max_message_size
-        for message in messages:
-            if (
-                type(message) is Message
-                and message.topic is checked
-                and type(body := message.body) is bytes
-                and 0 < len(body) <= most
-                and type(message.flag) is int
-                and not message.flag
-                and LOOKED_AT.isdisjoint(message.properties)
-            ):
-                unique = f"{prefix}{next(number) & 0xFFFF:04X}"
-                message.properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = unique
-            else:
-                self._prepare(message)
-                checked = message.topic
+        now, at = self.broker.clock.now(), 0
+        while (at := self._outgoing.prepare_from(messages, at, now, self.max_message_size)) < len(messages):
+            self._prepare(messages[at])
+            at += 1
         return messages
 
     def _warn(self, properties: Mapping[str, str]) -> None:

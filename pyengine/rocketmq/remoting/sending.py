@@ -6,11 +6,16 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pyengine._engine.rocketmq.client.outgoing import one_topic
 from pyengine._engine.rocketmq.client.send_faults import MOST_INDEX, SendFaults
 from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
 from pyengine._engine.rocketmq.commands.requests import SYSTEM_BUSY
-from pyengine._engine.rocketmq.commands.stored_message import COMPRESSED, encode_client_message, properties_text
+from pyengine._engine.rocketmq.commands.stored_message import (
+    COMPRESSED,
+    encode_client_messages,
+    sent_properties_text,
+)
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import frozen, named_arguments
 from pyengine.clock import Clock
@@ -29,7 +34,6 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SendResult,
     SendStatus,
     batch_result,
-    one_topic,
 )
 from pyengine.rocketmq.remoting.replies import PROPERTY_MESSAGE_TYPE, REPLY, REPLY_TOPIC, SEND_REPLY
 from pyengine.rocketmq.tables.allocation import MessageQueue
@@ -227,10 +231,7 @@ class Sending:
     def send_batch(self, group: str, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
         """Store messages of one topic in one queue."""
         topic = one_topic(messages)
-        body = b"".join(
-            encode_client_message(bytes(each.body or b""), {"WAIT": "true", **each.properties}, each.flag)
-            for each in messages
-        )
+        body = encode_client_messages(messages)
         whole = Message(topic, body)
         fields, _ = self._fields(group, Message(topic))
         fields["m"] = True
@@ -241,7 +242,7 @@ class Sending:
         body, flag = bytes(message.body or b""), 0
         if len(body) >= COMPRESS_FROM:
             body, flag = compress(body), COMPRESSED | TYPES["ZLIB"]
-        text = properties_text({"WAIT": "true", **message.properties})
+        text = sent_properties_text(message.properties)
         fields: dict[str, Any] = {"a": group, "b": message.topic, "c": AUTO_CREATE_TOPIC, "d": DEFAULT_QUEUES}
         if message.topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX):
             # The real client clears them of the message when its text is already made (sendKernelImpl).
@@ -257,7 +258,8 @@ class Sending:
 
     def _request(self, queue: MessageQueue, fields: dict[str, Any], body: bytes) -> RemotingCommand:
         is_reply = fields["b"].endswith(REPLY_TOPIC) and f"{PROPERTY_MESSAGE_TYPE}\x01{REPLY}\x02" in fields["i"]
-        header = write_header("SendMessageRequestHeaderV2", {**fields, "e": queue.queue_id, "n": queue.broker_name})
+        fields["e"], fields["n"] = queue.queue_id, queue.broker_name
+        header = write_header("SendMessageRequestHeaderV2", fields)
         code = SEND_BATCH_MESSAGE if fields["m"] else SEND_REPLY if is_reply else CODES["SendMessageRequestHeaderV2"]
         return self._remoting.command(code, header, body)
 
@@ -272,5 +274,5 @@ class Sending:
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, offset_msg_id)
         stored = MessageQueue(message.topic, queue.broker_name, header["queueId"] or 0)
         if batch is not None:
-            return batch_result(status, batch, offset_msg_id.split(","), stored, header["queueOffset"] or 0)
+            return batch_result(status, batch, offset_msg_id, stored, header["queueOffset"] or 0)
         return SendResult(status, unique, offset_msg_id, stored, header["queueOffset"] or 0)

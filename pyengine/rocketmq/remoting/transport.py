@@ -23,7 +23,7 @@ log = logging.getLogger("pyengine.rocketmq.remoting")
 
 CONNECT_TIMEOUT = 3000  # ms
 WRITE_TIMEOUT = 10_000  # ms that a peer may take nothing
-RECEIVED_AT_ONCE = 256 * 1024
+RECEIVED_AT_ONCE = 64 * 1024
 LULL = 0.005  # seconds after a waiting thread has read its own answer for which the connection's thread does not read
 
 
@@ -135,6 +135,7 @@ class SocketTransport:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
         self.local_host: str = self._socket.getsockname()[0]
         self._readable = _readable(self._socket)
+        self._received = memoryview(bytearray(RECEIVED_AT_ONCE))
         threading.Thread(target=self._run, name=f"RemotingClient {address}", daemon=True).start()
 
     def write(self, data: bytes) -> None:
@@ -188,7 +189,8 @@ class SocketTransport:
     def _read(self) -> None:
         """Receive once; ``_reading`` is held."""
         try:
-            data = self._socket.recv(RECEIVED_AT_ONCE)
+            # A fresh buffer of this size for each answer would be asked of the system, page by page.
+            data = bytes(self._received[: self._socket.recv_into(self._received)])
             if not data:
                 self._lose("was closed by the other end")
                 return

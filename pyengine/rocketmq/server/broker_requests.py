@@ -236,7 +236,7 @@ class BrokerRequests:
         properties["CLUSTER"] = self.served.cluster
         message = Message(topic, body, properties=properties, flag=header["flag"] or 0)
         stored = self.node.send(message, queue_id, new_queues, origin)
-        return self._stored(request, stored, stored.offset_msg_id, unique)
+        return self._stored(request, stored, unique)
 
     def _store_batch(
         self,
@@ -261,23 +261,21 @@ class BrokerRequests:
         ]
         stored = self.node.send_batch(messages, queue_id, new_queues, origin)
         unique = common.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
-        return self._stored(request, stored[0], ",".join(each.offset_msg_id for each in stored), unique, stored[-1])
+        return self._stored(request, stored, unique)
 
-    def _stored(
-        self, request: RemotingCommand, first: Stored, ids: str, unique: str | None, last: Stored | None = None
-    ) -> RemotingCommand:
+    def _stored(self, request: RemotingCommand, stored: Stored, unique: str | None) -> RemotingCommand:
         fields = write_header(
             "SendMessageResponseHeader",
             {
-                "msgId": ids,
-                "queueId": first.queue.queue_id,
-                "queueOffset": first.queue_offset,
+                "msgId": stored.offset_msg_id,
+                "queueId": stored.queue.queue_id,
+                "queueOffset": stored.queue_offset,
                 "transactionId": unique,
             },
         )
-        count = ids.count(",") + 1
-        self._stats.add("TOPIC_PUT_NUMS", first.queue.topic, self.node.clock.now(), count)
-        flushed = self.node.store.log.flush((last or first).flush)
+        count = stored.offset_msg_id.count(",") + 1
+        self._stats.add("TOPIC_PUT_NUMS", stored.queue.topic, self.node.clock.now(), count)
+        flushed = self.node.store.log.flush(stored.flush)
         return answer(request, 0 if flushed else FLUSH_DISK_TIMEOUT, None, REGION | fields)
 
     def _unique_id(self) -> str:

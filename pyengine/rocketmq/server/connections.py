@@ -377,6 +377,7 @@ class RemotingServer:
         self._stopped = False
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
+        self._received = memoryview(bytearray(RECEIVED_AT_ONCE))  # what a client has sent, for a moment
         self._wake_writer.setblocking(False)
         self._selector.register(self._wake_reader, selectors.EVENT_READ, None)
 
@@ -507,7 +508,7 @@ class RemotingServer:
 
     def _read(self, transport: _SocketTransport) -> None:
         try:
-            data = transport.socket.recv(RECEIVED_AT_ONCE)
+            data = bytes(self._received[: transport.socket.recv_into(self._received)])
         except BlockingIOError:
             return
         except OSError as error:
