@@ -174,7 +174,7 @@ cdef char* put_quoted(char* out, str text) noexcept:
 cpdef str quoted(str text):
     """A string as fastjson writes it."""
     cdef char out[ESCAPE]
-    cdef int size, i
+    cdef int size
     cdef list parts
     if text is None:
         raise TypeError("a string is needed")

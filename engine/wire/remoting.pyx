@@ -235,7 +235,7 @@ cdef void put_raw(Writer* writer, const char* data, Py_ssize_t size) noexcept:
 
 
 cdef int put_text(Writer* writer, object text, list others) except -1:
-    """A string in JSON, null for None. others: the bytes of those that are not ASCII, in order; the counting fills it."""
+    """A string in JSON, null for None. others: the bytes of those that are not ASCII, in order; counting fills it."""
     cdef bytes encoded
     if text is None:
         put_raw(writer, b"null", 4)

@@ -54,7 +54,7 @@ cdef class Outgoing:
         return True
 
     def prepare_from(self, list messages not None, Py_ssize_t start, int64_t now, Py_ssize_t most):
-        """The same for messages from ``start`` on, up to the first one that is to be looked at: its place, or how many
+        """The same for messages from ``start`` on, up to the first one that must be looked at: its place, or how many
         there are.
         """
         while start < len(messages) and self.is_usual(messages[start], most):

@@ -214,18 +214,18 @@ CODES = {}
 
 
 cdef Field field_of(str word):
-    cdef Field made = Field.__new__(Field)
+    cdef Field field = Field.__new__(Field)
     spelled, equals, default = word.partition("=")
-    made.name, _, kind = spelled.partition(":")
-    made.kind = {"": TEXT, "T": BOUNDARY}.get(kind, BOOLEAN if kind in ("B", "b") else NUMBER)
-    made.most = 0x7FFFFFFF if kind in ("I", "i") else 0x7FFFFFFFFFFFFFFF
-    made.nullable = kind not in ("i", "l", "b")
-    if not made.nullable or equals:
-        if made.kind == BOOLEAN:
-            made.default = default == "true"
+    field.name, _, kind = spelled.partition(":")
+    field.kind = {"": TEXT, "T": BOUNDARY}.get(kind, BOOLEAN if kind in ("B", "b") else NUMBER)
+    field.most = 0x7FFFFFFF if kind in ("I", "i") else 0x7FFFFFFFFFFFFFFF
+    field.nullable = kind not in ("i", "l", "b")
+    if not field.nullable or equals:
+        if field.kind == BOOLEAN:
+            field.default = default == "true"
         else:
-            made.default = int(default or 0) if made.kind == NUMBER else default
-    return made
+            field.default = int(default or 0) if field.kind == NUMBER else default
+    return field
 
 
 def _fill():

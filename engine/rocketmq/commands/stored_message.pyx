@@ -67,7 +67,7 @@ def body_crc(bytes body not None):
 
 
 cdef bytes joined_properties(dict properties):
-    cdef bytes made
+    cdef bytes joined
     cdef unsigned char* out
     cdef Py_ssize_t size = 0
     for name, value in properties.items():
@@ -78,12 +78,12 @@ cdef bytes joined_properties(dict properties):
                 "".join([f"{name}\x01{value}\x02" for name, value in properties.items() if value is not None])
             )
         size += PyUnicode_GET_LENGTH(name) + PyUnicode_GET_LENGTH(value) + 2
-    made = PyBytes_FromStringAndSize(NULL, size)
-    out = <unsigned char*>PyBytes_AS_STRING(made)
+    joined = PyBytes_FromStringAndSize(NULL, size)
+    out = <unsigned char*>PyBytes_AS_STRING(joined)
     for name, value in properties.items():
         if value is not None:
             out = put(put_ascii(put(put_ascii(out, name), 1, 1), value), 2, 1)
-    return made
+    return joined
 
 
 cdef bint is_ascii(text) noexcept:

@@ -38,7 +38,7 @@ class MessageStore:
     Making one reads the log. Raises InvalidSourceError where what it says does not fit, naming ``folder``.
     levels: by which delayed messages come. store_host: eight bytes, or twenty, of which message ids are made.
     arriving: told of each message that is stored later, with its topic, queue id, tags code and properties
-    (MessageArrivingListener), where ``waits``, asked for its topic and queue id, says that somebody wants to know.
+    (MessageArrivingListener), where ``waits``, asked for its topic and queue id, is true.
     """
 
     def __init__(

@@ -19,6 +19,10 @@ log = logging.getLogger("pyengine.rocketmq.remoting")
 VERSION = 479  # MQVersion.V5_3_3: what the brokers take this client for
 FIRST_BACK_OFF = 100  # ms until a failed connection is tried again; doubled each time, up to the last
 LAST_BACK_OFF = 5000
+MAX_IDLE = 120_000  # ms without a byte in either direction (clientChannelMaxIdleTimeSeconds)
+MIN_CLOSE_TIMEOUT = 100  # ms: a request that had less, and less than a quarter of its time, ends no connection
+
+_ids = count(1)
 
 Answered = Callable[[RemotingCommand | RemotingError], None]
 Requested = Callable[["Channel", RemotingCommand], RemotingCommand | None]
@@ -70,6 +74,10 @@ class Channel:
         self._waiting: dict[int, _Waiting | Promise] = {}
         self._reader = RemotingReader()
         self._open = True
+        self.id = f"{next(_ids):08x}"  # in the log
+        self._last_used = clock.now()
+        self._has_received = False  # since it was last looked at; a transport's thread does not ask a manual clock
+        self._idle: Timer | None = None
         try:
             self._transport = connect(address, self)
         except OSError as error:
@@ -77,6 +85,7 @@ class Channel:
         if not self._open:  # lost before the transport was set
             self._transport.close()
             raise RemotingError(address, f"connect to {address} failed: the other end has closed it")
+        self._look_at_idle()
 
     @property
     def is_open(self) -> bool:
@@ -95,9 +104,11 @@ class Channel:
     def send(self, command: RemotingCommand) -> None:
         """Write a command. Raises RemotingError if the connection is gone, ProtocolError if it cannot be written."""
         frame = write_command(command)
+        self._last_used = self._clock.now()
         try:
             self._transport.write(frame)
         except OSError as error:
+            log.warning("send a request command to channel <%s>, channelId=%s, failed.", self.address, self.id)
             self.close(f"send a request to {self.address} failed: {error}")
             raise RemotingError(self.address, f"send a request to {self.address} failed: {error}") from error
 
@@ -155,6 +166,9 @@ class Channel:
             self._open = False
             left = list(self._waiting.values())
             self._waiting.clear()
+        if self._idle is not None:
+            self._idle.cancel()
+        log.info("NETTY CLIENT PIPELINE: CLOSE channel[addr=%s, id=%s]", self.address, self.id)
         transport = getattr(self, "_transport", None)  # its thread may report the end before it is set
         if transport is not None:
             transport.close()
@@ -162,6 +176,20 @@ class Channel:
         failure = RemotingError(self.address, why or f"the connection to {self.address} was closed")
         for waiting in left:
             self._answer(waiting, failure)
+
+    def _look_at_idle(self) -> None:
+        """End the connection once nothing was sent or received for MAX_IDLE."""
+        if self._has_received:
+            self._has_received, self._last_used = False, self._clock.now()
+        left = self._last_used + MAX_IDLE - self._clock.now()
+        if left <= 0:
+            log.warning("NETTY CLIENT PIPELINE: IDLE exception channel[addr=%s, id=%s]", self.address, self.id)
+            self.close(f"the connection to {self.address} was idle for {MAX_IDLE // 1000} s")
+        elif self._open:
+            try:
+                self._idle = self._clock.call_at(self._clock.now() + left, self._look_at_idle)
+            except IllegalStateError:
+                log.debug("the clock is closed: %s is not watched", self.address)
 
     def _take(self, opaque: int) -> _Waiting | Promise | None:
         with self._lock:
@@ -173,6 +201,7 @@ class Channel:
     def _expired(self, command: RemotingCommand, timeout: int) -> None:
         waiting = self._take(command.opaque)
         if waiting is not None:
+            log.warning("remove timeout request, %r", command)
             self._answer(waiting, self._timeout(timeout))
 
     def _answer(self, waiting: _Waiting | Promise, answer: RemotingCommand | RemotingError) -> None:
@@ -188,6 +217,7 @@ class Channel:
 
     def received(self, data: bytes) -> None:
         """Take bytes of the other end; what is not the protocol ends the connection."""
+        self._has_received = True
         self._reader.feed(data)
         try:
             for command in self._reader:
@@ -199,6 +229,7 @@ class Channel:
 
     def lost(self, why: str) -> None:
         """The connection is gone."""
+        log.info("NETTY CLIENT PIPELINE: channelInactive, the channel[addr=%s, id=%s]", self.address, self.id)
         self.close(f"the connection to {self.address} {why}")
 
     def _arrived(self, command: RemotingCommand) -> None:
@@ -291,24 +322,28 @@ class RemotingClient:
             return self._connect(address, back_off)
 
     def _connect(self, address: str, back_off: int) -> Channel:
+        log.info("createChannel: begin to connect remote host[%s] asynchronously", address)
         try:
-            made = Channel(address, self._clock, self._requested, self._process_later, self._gone, self._connect_to)
-        except RemotingError:
+            channel = Channel(address, self._clock, self._requested, self._process_later, self._gone, self._connect_to)
+        except RemotingError as error:
+            log.warning("createChannel: connect remote host[%s] failed, %s", address, error)
             back_off = min(2 * back_off or FIRST_BACK_OFF, LAST_BACK_OFF)
             with self._lock:
                 self._failures[address] = self._clock.now() + back_off, back_off
             raise
         log.info("createChannel: connect remote host[%s] success", address)
-        self._connected(made)
+        log.info("NETTY CLIENT PIPELINE: CONNECT  %s => %s", channel.local_address(), address)
+        log.info("NETTY CLIENT PIPELINE: ACTIVE, %s, channelId=%s", address, channel.id)
+        self._connected(channel)
         with self._lock:
             self._failures.pop(address, None)
             closed = self._closed
             if not closed:
-                self._channels[address] = made
+                self._channels[address] = channel
         if closed:
-            made.close()
+            channel.close()
             raise RemotingError(address, "the client is closed")
-        return made
+        return channel
 
     def _process_later(self, action: Action) -> None:
         """Run what the other end has asked for on a thread of its own, which starts with the first."""
@@ -323,11 +358,30 @@ class RemotingClient:
         with self._lock:
             if self._channels.get(channel.address) is channel:
                 del self._channels[channel.address]
-        log.info("closeChannel: the channel[%s] was removed from channel table", channel.address)
+        log.info(
+            "closeChannel: the channel[addr=%s, id=%s] was removed from channel table", channel.address, channel.id
+        )
 
     def invoke(self, address: str, command: RemotingCommand, timeout: int) -> RemotingCommand:
-        """The answer to a request. Raises RemotingError, RemotingTimeoutError after ``timeout`` ms."""
-        return self.channel(address).ask(command, timeout)
+        """The answer to a request. Raises RemotingError, RemotingTimeoutError after ``timeout`` ms: then the connection
+        is ended too, as its other end may be gone.
+        """
+        begun = self._clock.now()
+        channel = self.channel(address)
+        left = timeout - (self._clock.now() - begun)
+        try:
+            return channel.ask(command, timeout)
+        except RemotingTimeoutError:
+            if left > MIN_CLOSE_TIMEOUT or left > timeout / 4:
+                channel.close(f"the connection to {address} is closed because of a timeout")
+                log.warning(
+                    "invokeSync: close socket because of timeout, %dms, channel[addr=%s, id=%s]",
+                    timeout,
+                    address,
+                    channel.id,
+                )
+            log.warning("invokeSync: wait response timeout exception, the channel[addr=%s, id=%s]", address, channel.id)
+            raise
 
     def invoke_async(self, address: str, command: RemotingCommand, timeout: int, answered: Answered) -> None:
         """Send a request; ``answered`` is called as :meth:`Channel.request` says."""

@@ -6,7 +6,8 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC, attached, suggested
@@ -98,6 +99,7 @@ NOT_FOUND_TOPIC = 10005
 API_TIMEOUT = 3000  # ms
 QUERY_TIMEOUT = 15_000
 HEARTBEAT_INTERVAL = 30_000
+LOGGED_BEAT = 20  # of so many heartbeats that a broker has taken one is logged
 SEND_BACK_TIMEOUT = 5000
 DETECTION = 3000  # ms between looks at brokers that cannot be reached
 ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues anew
@@ -110,6 +112,17 @@ class _Route:
     read_queues: tuple[MessageQueue, ...]
     write_queues: tuple[MessageQueue, ...]
     fetched: int
+
+
+class _Broker(NamedTuple):
+    """One address; as the log shows it."""
+
+    address: str
+    broker_id: int
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.broker_id} {self.address}"
 
 
 @named_arguments
@@ -158,6 +171,8 @@ class Cluster:
         self._events = ClientEvents()
         self._routes: dict[str, _Route] = {}
         self._brokers: dict[str, dict[int, str]] = {}  # name -> broker id -> address
+        self._routed: dict[str, frozenset[str]] = {}  # topic -> addresses of the brokers in its last route
+        self._beats = count()
         self._suggested: dict[MessageQueue, int] = {}  # broker id that the last pull was told to ask next
         self._without_lite_pull: set[str] = set()  # addresses of brokers that do not know its code
         self._heartbeats: dict[str, bytes] = {}  # group -> the body of its last heartbeat
@@ -199,12 +214,12 @@ class Cluster:
         with self._lock:
             self._heartbeats.pop(group, None)
         fields = {"clientID": client_id, "consumerGroup": group}
-        for address in self._addresses():
+        for broker in self._addresses():
             try:
-                self._ask(address, "UnregisterClientRequestHeader", fields)
-                log.info("unregister client[Producer: null Consumer: %s] from broker[%s] success", group, address)
+                self._ask(broker.address, "UnregisterClientRequestHeader", fields)
+                log.info("unregister client[Producer: null Consumer: %s] from broker[%s] success", group, broker)
             except (RemotingError, MQBrokerError) as error:
-                log.warning("unregister client exception from broker: %s: %s", address, error)
+                log.warning("unregister client exception from broker: %s: %s", broker.address, error)
 
     def disconnect(self, client_id: str) -> None:
         """The client is gone: end its connections."""
@@ -215,14 +230,17 @@ class Cluster:
         body = _heartbeat_body(heartbeat)
         with self._lock:
             self._heartbeats[heartbeat.group] = body
-        addresses = self._addresses()
+        self._forget_offline()
         taken, failure = 0, None
-        for address in addresses:
+        for broker in self._addresses():
             try:
-                self._success(self._remoting.invoke(address, self._remoting.command(HEART_BEAT, {}, body), API_TIMEOUT))
+                command = self._remoting.command(HEART_BEAT, {}, body)
+                self._success(self._remoting.invoke(broker.address, command, API_TIMEOUT))
                 taken += 1
+                if next(self._beats) % LOGGED_BEAT == 0:
+                    log.info("send heart beat to broker[%s] success", broker)
             except (RemotingError, MQBrokerError) as error:
-                log.warning("send heart beat to broker[%s] failed: %s", address, error)
+                log.warning("send heart beat to broker[%s] failed: %s", broker, error)
                 failure = error
         if failure is not None and not taken:
             raise failure
@@ -240,13 +258,14 @@ class Cluster:
         """Tell every connected broker of the producers."""
         with self._lock:
             bodies = list(self._producer_heartbeats.values())
-        for address in self._addresses():
+        self._forget_offline()
+        for broker in self._addresses():
             for body in bodies:
                 try:
                     command = self._remoting.command(HEART_BEAT, {}, body)
-                    self._remoting.invoke_async(address, command, API_TIMEOUT, _heartbeat_answered)
+                    self._remoting.invoke_async(broker.address, command, API_TIMEOUT, _heartbeat_answered)
                 except RemotingError as error:
-                    log.warning("send heart beat to broker[%s] failed: %s", address, error)
+                    log.warning("send heart beat to broker[%s] failed: %s", broker, error)
         try:
             self.clock.call_at(self.clock.now() + HEARTBEAT_INTERVAL, self._beat)
         except IllegalStateError:
@@ -333,10 +352,11 @@ class Cluster:
 
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
         """All queues that can be read, None if there is no such topic; those of the last time, and a line in the log,
-        if no name server answers. Raises RemotingError if none answers and nothing is known of the topic.
+        if no name server answers, or none knows the topic any more: one that was started again learns of it within
+        half a minute. Raises RemotingError if none answers and nothing is known of the topic.
         """
         try:
-            route = self._fetch_route(plain_text("topic", topic))
+            route = self._fetch_route(plain_text("topic", topic)) or self._kept_route(topic)
         except (RemotingError, MQClientError, ProtocolError) as error:
             route = self._routes.get(topic)
             if route is None and isinstance(error, RemotingError):
@@ -353,7 +373,7 @@ class Cluster:
         if known is not None and self.clock.now() - known.fetched < ROUTE_AGE and known.write_queues:
             return list(known.write_queues)
         try:
-            route = self._fetch_route(topic)
+            route = self._fetch_route(topic) or self._kept_route(topic)
             if route is None and not topic.startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX)):
                 route = self._fetch_default_route(topic)
         except RemotingError:
@@ -596,9 +616,29 @@ class Cluster:
             value = {"consumerGroup": group, "clientId": client_id, "mqSet": [_pairs(queue) for queue in listed]}
             yield self._master(listed[0]), write_body(body, value)
 
-    def _addresses(self) -> list[str]:
+    def _addresses(self) -> list[_Broker]:
+        """Every broker that is known, each address once."""
         with self._lock:
-            return sorted({address for broker in self._brokers.values() for address in broker.values()})
+            found = [
+                _Broker(address, broker_id, name)
+                for name, listed in self._brokers.items()
+                for broker_id, address in listed.items()
+            ]
+        return sorted({each.address: each for each in found}.values())
+
+    def _forget_offline(self) -> None:
+        """Forget brokers that no route names any more (MQClientInstance.cleanOfflineBroker)."""
+        with self._lock:
+            routed = {address for addresses in self._routed.values() for address in addresses}
+            for name, listed in list(self._brokers.items()):
+                left = {broker_id: address for broker_id, address in listed.items() if address in routed}
+                for address in set(listed.values()) - routed:
+                    log.info("the broker addr[%s %s] is offline, remove it", name, address)
+                if left:
+                    self._brokers[name] = left
+                else:
+                    del self._brokers[name]
+                    log.info("the broker[%s] name's host is offline, remove it", name)
 
     def _any_broker(self, topic: str) -> str:
         """The address of a broker that has the topic, a master if there is one (findBrokerAddrByTopic)."""
@@ -650,6 +690,21 @@ class Cluster:
             self._routes[topic] = route
         if before is None or (before.read_queues, before.write_queues) != (route.read_queues, route.write_queues):
             log.info("the topic[%s] route info changed, old[%s] ,new[%s]", topic, before, route)
+            log.info("topicRouteTable.put. Topic = %s, TopicRouteData[%s]", topic, route)
+        return route
+
+    def _kept_route(self, topic: str) -> _Route | None:
+        """The route of the last time, which the name servers do not know now; they are asked again when it is old."""
+        with self._lock:
+            route = self._routes.get(topic)
+            if route is not None:
+                route = self._routes[topic] = _Route(route.read_queues, route.write_queues, self.clock.now())
+        if route is not None:
+            log.warning(
+                "updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, Topic: %s. [%s]",
+                topic,
+                self.client_id,
+            )
         return route
 
     def _fetch_default_route(self, topic: str) -> _Route | None:
@@ -671,6 +726,7 @@ class Cluster:
         }
         with self._lock:
             self._brokers.update(brokers)
+            self._routed[topic] = frozenset(address for broker in brokers.values() for address in broker.values())
         readable, writable = [], []
         for each in sorted((each for each in queue_datas or () if each), key=lambda each: each["brokerName"] or ""):
             name = each["brokerName"]
@@ -704,6 +760,13 @@ class Cluster:
                 continue
             if answer.code == REQUEST_CODE_NOT_SUPPORTED:
                 answer.remark = f"{answer.remark}: {address} is not a name server; perhaps it is a broker"
+            if address != servers[0]:
+                log.info(
+                    "new name server is chosen. OLD: %s , NEW: %s. namesrvIndex = %d",
+                    servers[0],
+                    address,
+                    servers.index(address),
+                )
             with self._lock:
                 self.name_servers.remove(address)
                 self.name_servers.insert(0, address)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import threading
 import time
@@ -16,10 +17,12 @@ from pyengine._engine.rocketmq.commands.bodies import write_body
 from pyengine._engine.wire.remoting import RESPONSE, RemotingCommand, RemotingReader, write_command
 from pyengine.clock import ManualClock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, RemotingError, RemotingTimeoutError
-from pyengine.rocketmq import ConsumeConcurrentlyStatus
-from pyengine.rocketmq.remoting.channel import RemotingClient, Requested
-from pyengine.rocketmq.remoting.cluster import name_servers
+from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageQueue
+from pyengine.rocketmq.remoting.channel import MAX_IDLE, RemotingClient, Requested
+from pyengine.rocketmq.remoting.cluster import HEART_BEAT, ROUTE_AGE, name_servers
+from pyengine.rocketmq.remoting.mq_client_api import TOPIC_NOT_EXIST, HeartbeatData, MessageModel
 from pyengine.rocketmq.remoting.transport import parse_address
+from tests.waiting import until
 
 Answer = Callable[[socket.socket, RemotingCommand], None]
 
@@ -84,13 +87,45 @@ def test_an_answer_that_does_not_come_is_not_waited_for_and_a_late_one_not_taken
             reply(connection, command)
 
     late: list[tuple[socket.socket, RemotingCommand]] = []
+    answers: list[object] = []
     with closing(Peer(answer)) as peer, client_of() as client:
-        with pytest.raises(
-            RemotingTimeoutError, match=r"wait response on the channel <127\.0\.0\.1:\d+> timeout, 50ms"
-        ):
+        client.invoke_async(peer.address, client.command(1, None), 50, answers.append)
+        until(lambda: answers)
+        assert isinstance(answers[0], RemotingTimeoutError)
+        assert re.fullmatch(r"wait response on the channel <127\.0\.0\.1:\d+> timeout, 50ms", answers[0].problem)
+        assert client.invoke(peer.address, client.command(2, None), 5000).code == 0
+        assert len(answers) == len(peer.connections) == 1
+
+
+def test_a_connection_whose_answer_was_waited_for_in_vain_is_made_anew(caplog: pytest.LogCaptureFixture) -> None:
+    def answer(connection: socket.socket, command: RemotingCommand) -> None:
+        if command.code == 2:
+            reply(connection, command)
+
+    with closing(Peer(answer)) as peer, client_of() as client:
+        with pytest.raises(RemotingTimeoutError, match="timeout, 50ms"):
             client.invoke(peer.address, client.command(1, None), 50)
         assert client.invoke(peer.address, client.command(2, None), 5000).code == 0
-        assert len(peer.connections) == 1
+        assert len(peer.connections) == 2
+    assert f"invokeSync: close socket because of timeout, 50ms, channel[addr={peer.address}, id=" in caplog.text
+
+
+def test_a_connection_that_is_idle_is_ended(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    assert MAX_IDLE == 120_000
+    monkeypatch.setattr("pyengine.rocketmq.remoting.channel.MAX_IDLE", 300)
+    with closing(Peer(reply)) as peer, client_of() as client:
+        channel = client.channel(peer.address)
+        for _ in range(3):
+            time.sleep(0.1)
+            used = time.monotonic()
+            assert client.invoke(peer.address, client.command(1, None), 5000).code == 0
+        channel = client.channel(peer.address)
+        until(lambda: not channel.is_open)
+        assert time.monotonic() - used > 0.29
+        ended = len(peer.connections)
+        assert client.invoke(peer.address, client.command(1, None), 5000).code == 0
+        assert len(peer.connections) == ended + 1
+        assert f"NETTY CLIENT PIPELINE: IDLE exception channel[addr={peer.address}, id={channel.id}]" in caplog.text
 
 
 @pytest.mark.parametrize("garbage", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff\xff\xff\xff", b"\0\0\0\5\0\0\0\1}"])
@@ -197,6 +232,69 @@ def test_the_name_server_that_answers_is_asked_first_the_next_time() -> None:
                 ask("Other")
 
 
+def route_to(*addresses: str) -> bytes:
+    """Of a topic with a queue on a broker at each address, broker-0 and so on."""
+    return write_body(
+        "TopicRouteData",
+        {
+            "brokerDatas": [
+                {"brokerName": f"broker-{place}", "brokerAddrs": {0: address}}
+                for place, address in enumerate(addresses)
+            ],
+            "queueDatas": [
+                {"brokerName": f"broker-{place}", "readQueueNums": 1, "writeQueueNums": 1, "perm": 6}
+                for place in range(len(addresses))
+            ],
+        },
+    )
+
+
+def test_a_name_server_that_starts_without_its_routes_takes_none_away(caplog: pytest.LogCaptureFixture) -> None:
+    def answer(connection: socket.socket, command: RemotingCommand) -> None:
+        topic = (command.ext_fields or {}).get("topic")
+        known = routed and topic == "T"
+        reply(connection, command, 0 if known else TOPIC_NOT_EXIST, route_to("127.0.0.1:1") if known else None)
+
+    routed, clock = True, ManualClock()
+    with closing(Peer(answer)) as peer, rocketmq.Cluster(peer.address, clock=clock) as cluster:
+        queues = cluster.topic_subscribe_info("T")
+        assert queues == cluster.publish_queues("T") == [MessageQueue("T", "broker-0", 0)]
+        routed = False
+        clock.advance(ROUTE_AGE)
+        asked = len(peer.commands)
+        for _ in range(3):
+            assert cluster.publish_queues("T") == queues
+        assert len(peer.commands) == asked + 1  # not with each send
+        assert cluster.topic_subscribe_info("T") == queues
+        assert "getTopicRouteInfoFromNameServer return null, Topic: T." in caplog.text
+        assert cluster.topic_subscribe_info("Other") is None
+        with pytest.raises(MQClientError, match="No route info of this topic: Other"):
+            cluster.publish_queues("Other")
+
+
+def test_a_broker_that_no_route_names_any_more_gets_no_heartbeat(caplog: pytest.LogCaptureFixture) -> None:
+    def answer(connection: socket.socket, command: RemotingCommand) -> None:
+        reply(connection, command, body=route_to(*brokers) if command.code != HEART_BEAT else None)
+
+    caplog.set_level("INFO", "pyengine.rocketmq")
+    with closing(Peer(answer)) as peer, closing(Peer(reply)) as first, closing(Peer(reply)) as second:
+        brokers = [first.address, second.address]
+        with rocketmq.Cluster(peer.address, "c") as cluster:
+            cluster.topic_subscribe_info("T")
+            heartbeat = HeartbeatData("c", "G", MessageModel.CLUSTERING, ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET, ())
+            cluster.send_heartbeat(heartbeat)
+            assert [len(each.commands) for each in (first, second)] == [2, 2]  # the first of a connection goes ahead
+            brokers.pop()
+            cluster.topic_subscribe_info("T")
+            cluster.send_heartbeat(heartbeat)
+            assert [len(each.commands) for each in (first, second)] == [3, 2]
+    said = [each.getMessage() for each in caplog.records]
+    beats = [each for each in said if each.startswith("send heart beat to broker[broker-")]
+    assert [each.partition(" 0 ")[2] for each in beats] == [f"{min(first.address, second.address)}] success"]
+    assert f"the broker addr[broker-1 {second.address}] is offline, remove it" in said
+    assert "the broker[broker-1] name's host is offline, remove it" in said
+
+
 def test_a_broker_that_is_taken_for_a_name_server_is_named() -> None:
     with rocketmq.Broker(listen="127.0.0.1:0") as broker:
         address = broker.broker_addresses[0]
@@ -265,12 +363,19 @@ def test_without_a_name_server_no_consumer_starts_and_no_thread_is_left_behind()
 # What rocketmq_client.log of the real client has of a consumer's life, without its numbers
 LIFE = """\
 the consumer [G] start beginning. messageModel=CLUSTERING, isUnitMode=false
+createChannel: begin to connect remote host[
+NETTY CLIENT PIPELINE: CONNECT  127.0.0.1 => 127.0.0.1:
+NETTY CLIENT PIPELINE: ACTIVE, 127.0.0.1:
 the client factory [C] start OK
+send heart beat to broker[broker-a 0 127.0.0.1:
 the consumer [G] start OK.
 the topic[T] route info changed, old
+topicRouteTable.put. Topic = T, TopicRouteData[
 client rebalanced result changed. allocateMessageQueueStrategyName=AVG, group=G, topic=T
 the consumer [G] shutdown OK
-unregister client[Producer: null Consumer: G] from broker
+unregister client[Producer: null Consumer: G] from broker[broker-a 0 127.0.0.1:
+NETTY CLIENT PIPELINE: CLOSE channel[addr=127.0.0.1:
+closeChannel: the channel[addr=127.0.0.1:
 the client factory [C] shutdown OK
 """.splitlines()
 
