@@ -208,8 +208,8 @@ cdef class SessionState(Exchange):
 
     def before_end(self):
         """Before commit or rollback: the id of the transaction, or None. Carry out the commands, call the broker, then
-        after_commit or after_rollback. Raises TransactionRolledBackError where it can only be rolled back: called again,
-        it goes on behind the consumer that raised."""
+        after_commit or after_rollback. Raises TransactionRolledBackError where it can only be rolled back: called
+        again, it goes on behind the consumer that raised."""
         cdef Consumption consumer
         while self.ended < len(self.synchronizations):
             found, closing = self.synchronizations[self.ended]
