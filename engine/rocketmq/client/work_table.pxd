@@ -7,7 +7,8 @@ its lane waits with it.
 Invariants: a lane is in ``ready`` exactly if it has waiting records and none in hand or delayed, a record without a
 lane exactly if it is neither in hand nor delayed; a record's offset is in its ProcessQueue until it is completed, the
 record is not: it knows its queue, and a cycle through a Window is never collected; a revoked queue is in no table, and
-its records know an epoch that no table has. A lane's waiting records are waiting[first:].
+its records know an epoch that no table has. A lane's waiting records are waiting[first:], a table's turns
+ready[ready_first:].
 """
 
 from libc.stdint cimport int64_t
@@ -61,7 +62,8 @@ cdef class Work:
 
 cdef class WorkTable:
     cdef dict queues            # queue -> Assigned
-    cdef object ready           # deque of Lane and of Work without one
+    cdef list ready             # of Lane and of Work without one; those before ``ready_first`` are None
+    cdef Py_ssize_t ready_first
     cdef list delayed           # heap of (due in ms, number of the delay, Work)
     cdef int64_t delays         # numbers given: those due together come in the order in which they were given back
     cdef int64_t epochs
@@ -74,5 +76,12 @@ cdef class WorkTable:
     cdef Assigned of(self, queue)
     cdef bint take_in(self, Assigned assigned, Work work) except -1       # True: the offset is new
     cpdef Work take(self)
+    cdef bint finish(self, Work work, int64_t now) except -1              # False: its queue was revoked meanwhile
     cdef Assigned leave(self, Work work)
     cdef int wait_again(self, Work work) except -1
+
+
+cdef class LockedTable:
+    cdef WorkTable table
+    cdef object acquire         # of the lock that the caller gave
+    cdef object release

@@ -1,7 +1,6 @@
 # cython: freethreading_compatible=True, binding=False, always_allow_keywords=False
 """Out-of-order work on ordered queues, over RocketMQ's ProcessQueue: for clients of any broker."""
 
-from collections import deque
 from heapq import heapify, heappop, heappush
 
 cimport cython
@@ -157,7 +156,7 @@ cdef class WorkTable:
     def __cinit__(self, order=WorkOrder.BY_KEY, *, int64_t max_messages=1000, int64_t max_mebibytes=100,
                   int64_t max_span=2000):
         self.queues = {}
-        self.ready = deque()
+        self.ready = []
         self.delayed = []
         self.order = WorkOrder(order)
         self.max_messages, self.max_mebibytes, self.max_span = max_messages, max_mebibytes, max_span
@@ -193,7 +192,8 @@ cdef class WorkTable:
         cdef Assigned assigned = self.of(queue)
         del self.queues[queue]
         assigned.revoked = True
-        self.ready = deque([turn for turn in self.ready if not belongs(turn, assigned)])
+        self.ready = [turn for turn in self.ready[self.ready_first:] if not belongs(turn, assigned)]
+        self.ready_first = 0
         if assigned.delayed:
             self.delayed = [entry for entry in self.delayed if not belongs(entry[2], assigned)]
             heapify(self.delayed)
@@ -256,9 +256,15 @@ cdef class WorkTable:
         """The next record that may be worked on, None if there is none now. Lanes take turns."""
         cdef Lane lane
         cdef Work work
-        if not self.ready:
+        cdef list ready = self.ready
+        if self.ready_first == len(ready):
             return None
-        turn = self.ready.popleft()
+        turn = ready[self.ready_first]
+        ready[self.ready_first] = None
+        self.ready_first += 1
+        if self.ready_first > 32 and 2 * self.ready_first > len(ready):
+            del ready[:self.ready_first]
+            self.ready_first = 0
         if type(turn) is Work:
             work = <Work>turn
         else:
@@ -297,6 +303,9 @@ cdef class WorkTable:
 
         Raises IllegalStateError for a record that is not in hand, or in that of another table.
         """
+        return self.finish(work, now)
+
+    cdef bint finish(self, Work work, int64_t now) except -1:
         cdef Assigned assigned = self.leave(work)
         cdef Lane lane = work.lane
         cdef int64_t safe
@@ -406,8 +415,9 @@ cdef class WorkTable:
         for work in delayed:
             assert not work.taken and not work.assigned.revoked, work
             assert work.lane is None or work.lane.busy, work
-        ready = set(self.ready)
-        assert len(ready) == len(self.ready)
+        assert all(turn is None for turn in self.ready[:self.ready_first])
+        ready = set(self.ready[self.ready_first:])
+        assert len(ready) == len(self.ready) - self.ready_first
         for queue, assigned in self.queues.items():
             assert not assigned.revoked
             assigned.process_queue._check()
@@ -429,3 +439,37 @@ cdef class WorkTable:
             assert waiting + assigned.in_hand + assigned.delayed == assigned.process_queue.message_count, queue
         for turn in ready:
             assert not ((<Work>turn).assigned if type(turn) is Work else (<Lane>turn).assigned).revoked
+
+
+cdef class LockedTable:
+    """The steps that each record takes, under a lock that the caller gives: threading.RLock or what has its methods.
+
+    It is an iterator: iterating takes the next record. A loop does not check for Ctrl-C between taking and storing it;
+    a call does.
+    """
+
+    def __cinit__(self, WorkTable table not None, lock):
+        self.table = table
+        self.acquire, self.release = lock.acquire, lock.release
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Work work
+        self.acquire()
+        try:
+            work = self.table.take()
+        finally:
+            self.release()
+        if work is None:
+            raise StopIteration
+        return work
+
+    def complete(self, Work work not None):
+        """WorkTable.complete."""
+        self.acquire()
+        try:
+            return self.table.finish(work, 0)
+        finally:
+            self.release()

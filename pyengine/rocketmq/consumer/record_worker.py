@@ -15,7 +15,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pyengine._engine.rocketmq.client.process_queue import FlowControl
-from pyengine._engine.rocketmq.client.work_table import Work, WorkOrder, WorkTable, polled
+from pyengine._engine.rocketmq.client.work_table import LockedTable, Work, WorkOrder, WorkTable, polled
 from pyengine._engine.rocketmq.commands import defaults
 from pyengine.attributes import Declared, named_arguments
 from pyengine.clock import Clock, SystemClock, Timer
@@ -114,6 +114,7 @@ class RecordWorker(Declared):
                 raise ConfigurationError(name, most, "a queue would always be full", "a number from 0 on is needed")
         self._table = WorkTable(_ORDERS[order], **budget)
         self._lock = threading.RLock()
+        self._locked = LockedTable(self._table, self._lock)
         self._changed = threading.Condition(self._lock)
         self._waiting = 0
         self._tasks: list[asyncio.Future[None]] = []
@@ -185,9 +186,8 @@ class RecordWorker(Declared):
         """
         work: Work | None = None
         try:
-            with self._lock:
-                for work in self._table:
-                    return work
+            for work in self._locked:
+                return work
         except BaseException:
             if work is not None:  # nobody would have it in hand
                 self.give_back(work)
@@ -262,14 +262,14 @@ class RecordWorker(Declared):
 
         Raises IllegalStateError for a record that is not in hand here, ConfigurationError for what is none.
         """
-        with self._lock:
-            try:
-                counted = self._table.complete(work)
-            except TypeError:
-                raise _no_work(work) from None
-            if self._waiting or self._tasks:
+        try:
+            counted = self._locked.complete(work)
+        except TypeError:
+            raise _no_work(work) from None
+        if self._waiting or self._tasks:  # one that waits since has seen what this left behind
+            with self._lock:
                 self._wake(1)
-            return counted
+        return counted
 
     def give_back(self, work: Work, *, delay: int | timedelta = 0) -> bool:
         """The record failed and comes again, before the others of its key. False: its queue was revoked meanwhile.
