@@ -9,6 +9,7 @@
 #   make fuzz-sanitized   ten million hostile frames of STOMP, OpenWire and remoting with the readers' memory checked at every access (needs gcc with libasan)
 #   make faults  2,000 schedules of faults for our RocketMQ client on our brokers in memory, 100 over sockets, half of these on the real broker (needs Java and Maven)
 #   make memory  a million names through every public class: what is left of them
+#   make plain   the kernels and the index compiled without AVX beside the installed ones, and the answers of a processor without it (needs gcc; qemu-user-static)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
 #   make kills   kill a durable RocketMQ cluster and its consumers 600 times, and a broker that STOMP clients send to 300 times
 #   make interop  our clients and the real ones on our brokers and on the real ones, and the tables of it (needs Java and Maven; Go, Node and npm)
@@ -24,7 +25,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint memory interop site sbom pins wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest
+.PHONY: run test bench lint memory interop site sbom pins wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest plain
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -66,6 +67,9 @@ fuzz-sanitized: build
 
 memory: build
 	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)
+
+plain: build
+	$(BIN)/python -m tests.plain
 
 kills: build
 	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/broker/test_kills.py tests/activemq/test_stomp.py -k kill

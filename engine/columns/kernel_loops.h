@@ -34,7 +34,7 @@ KERNEL_INLINE void kernel_expand_plain(uint64_t word, uint8_t *out) {
 #undef PACK64
 #undef EXPAND64
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(PYENGINE_PLAIN)
 #include <immintrin.h>
 
 #define KERNEL_TARGET __attribute__((target("avx2,bmi,bmi2,lzcnt")))
@@ -308,7 +308,7 @@ KERNEL_TARGET KERNEL_INLINE int below16_avx512(const int64_t *bounds, int64_t ke
 
 /* The copies this processor can run, best first: name of copy number `rank`, or NULL; its loops. */
 static const kernel_table *kernel_copy(int rank, const char **name) {
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(PYENGINE_PLAIN)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && rank-- == 0) {

@@ -73,7 +73,7 @@ static inline int64_t *pyengine_gather_few_plain(uint64_t *marks, uint8_t *marke
 #undef PICK
 #undef SPREAD_FEW
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(PYENGINE_PLAIN)
 #include <immintrin.h>
 
 #define MARKS_TARGET __attribute__((target("avx512f,avx512bw,avx512cd,avx512vbmi2,bmi,bmi2,lzcnt,popcnt")))
