@@ -156,7 +156,7 @@ class OpenWireConnection(ClientConnection):
         self.session = self._end.session
         self._end.begin()
 
-    def receive(self, data: bytes) -> None:
+    def receive(self, data: bytes | memoryview) -> None:
         """See OpenWireEnd."""
         self._end.receive(data)
 
