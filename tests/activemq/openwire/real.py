@@ -38,12 +38,11 @@ def class_path(release: str) -> str:
 
 
 class Program:
-    """A Java program that answers lines with lines."""
+    """A Java program that answers lines with lines. path: its class path."""
 
     def __init__(
-        self, main: str, release: str, log: Path, *arguments: str, properties: Mapping[str, str] | None = None
+        self, main: str, path: str, log: Path, *arguments: str, properties: Mapping[str, str] | None = None
     ) -> None:
-        path = class_path(release)
         self._errors = log.open("w")
         self._process = subprocess.Popen(
             [
@@ -81,7 +80,8 @@ class RealBroker(Program):
     def __init__(
         self, release: str, log: Path, folder: Path | None = None, properties: Mapping[str, str] | None = None
     ) -> None:
-        super().__init__("OpenWireBroker", release, log, *([str(folder)] if folder else []), properties=properties)
+        arguments = [str(folder)] if folder else []
+        super().__init__("OpenWireBroker", class_path(release), log, *arguments, properties=properties)
         line = self.line()
         if not line.isdecimal():
             self.close()
@@ -96,11 +96,8 @@ class RealBroker(Program):
         self.url = f"tcp://127.0.0.1:{self.port}"
 
 
-class RealClient(Program):
-    """The real client, which plays the scenarios of PlayOpenWire."""
-
-    def __init__(self, release: str, log: Path, properties: Mapping[str, str] | None = None) -> None:
-        super().__init__("PlayOpenWire", release, log, properties=properties)
+class Player(Program):
+    """A program that plays what a line names, at a broker."""
 
     def play(self, url: str, name: str) -> list[str]:
         """A scenario's transcript."""
@@ -111,3 +108,10 @@ class RealClient(Program):
                 raise RuntimeError(f"the client ended in {name}")
             transcript.append(line)
         return transcript
+
+
+class RealClient(Player):
+    """The real client, which plays the scenarios of PlayOpenWire."""
+
+    def __init__(self, release: str, log: Path, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__("PlayOpenWire", class_path(release), log, properties=properties)
