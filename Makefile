@@ -7,7 +7,7 @@
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
 #   make fuzz    ten million random inputs for the selector's parser and evaluator, and as many for the readers of STOMP, OpenWire and remoting
 #   make fuzz-sanitized   ten million hostile frames of STOMP, OpenWire and remoting with the readers' memory checked at every access (needs gcc with libasan)
-#   make faults  2,000 schedules of faults for our RocketMQ client on our brokers in memory, 100 over sockets, half of these on the real broker (needs Java and Maven)
+#   make faults  2,000 schedules of faults for each of our clients, RocketMQ's and ActiveMQ's, on our brokers in memory, 100 over sockets, half of these on the real broker (needs Java and Maven)
 #   make memory  a million names through every public class: what is left of them
 #   make plain   the kernels and the index compiled without AVX beside the installed ones, and the answers of a processor without it (needs gcc; qemu-user-static)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
@@ -50,7 +50,7 @@ lint: build
 	$(BIN)/python -m pytest tests/house $(PYTEST_ARGS)
 
 faults: build
-	PYENGINE_FAULTS=$(or $(SCHEDULES),2000) PYENGINE_SOCKET_FAULTS=100 $(BIN)/python -m pytest tests/rocketmq/faults $(PYTEST_ARGS)
+	PYENGINE_FAULTS=$(or $(SCHEDULES),2000) PYENGINE_SOCKET_FAULTS=100 $(BIN)/python -m pytest tests/rocketmq/faults tests/activemq/openwire/faults $(PYTEST_ARGS)
 
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)

@@ -70,6 +70,7 @@ public class PlayThirdParties {
                     case "joram": joram(transcript); break;
                     case "container": container(transcript); break;
                     case "pool": pool(transcript); break;
+                    case "failover": failover(transcript); break;
                     default: throw new IllegalArgumentException(words[1]);
                 }
             } catch (Exception failure) {
@@ -304,5 +305,62 @@ public class PlayThirdParties {
         }
         transcript.add("received " + received);
         pool.stop();
+    }
+
+    // A connection that is cut now and then, with failover:
+
+    static void failover(List<String> transcript) throws Exception {
+        int count = 150;
+        Connection sending = new ActiveMQConnectionFactory(url).createConnection();
+        AtomicInteger sent = new AtomicInteger();
+        Thread sender = new Thread(() -> {
+            try {
+                Session session = sending.createSession(false, Session.AUTO_ACKNOWLEDGE);
+                javax.jms.MessageProducer producer = session.createProducer(session.createQueue("cut"));
+                for (int number = 0; number < count; number++) {
+                    producer.send(session.createTextMessage(Integer.toString(number)));
+                    sent.incrementAndGet();
+                    Thread.sleep(5);
+                }
+            } catch (Exception failure) {
+                transcript.add(failure.toString());
+            }
+        });
+        sender.start();
+        Connection receiving = new ActiveMQConnectionFactory(url).createConnection();
+        receiving.start();
+        Session session = receiving.createSession(true, Session.SESSION_TRANSACTED);
+        javax.jms.MessageConsumer consumer = session.createConsumer(session.createQueue("cut"));
+        TreeSet<String> delivered = new TreeSet<>();
+        int unmarked = 0;
+        long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(60);
+        for (int quiet = 0, since = 0; (sender.isAlive() || quiet < 4) && System.nanoTime() < end;) {
+            Message message = consumer.receive(500);
+            if (message != null) {
+                if (!delivered.add(((TextMessage) message).getText()) && !message.getJMSRedelivered()) {
+                    unmarked++;
+                }
+                since++;
+            }
+            quiet = message == null ? quiet + 1 : 0;
+            if (message == null || since == 3) {
+                since = 0;
+                try {
+                    session.commit();
+                } catch (JMSException rolledBack) {
+                    // in doubt, or a message of it is another consumer's by now: they come again
+                }
+            }
+        }
+        sender.join();
+        transcript.add("sent " + sent);
+        for (int number = 0; number < count; number++) {
+            if (!delivered.contains(Integer.toString(number))) {
+                transcript.add("missing " + number);
+            }
+        }
+        transcript.add("unmarked " + unmarked);
+        receiving.close();
+        sending.close();
     }
 }
