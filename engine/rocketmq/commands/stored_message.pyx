@@ -1,7 +1,8 @@
 """Stored messages and what producers send; see stored_message.pxd."""
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.string cimport memcpy
+from cpython.unicode cimport PyUnicode_DecodeASCII
+from libc.string cimport memchr, memcpy
 
 from pyengine._engine.java.utf8 cimport decode_utf8, encode_utf8
 from pyengine.errors import ProtocolError
@@ -119,6 +120,29 @@ cdef dict split_properties(str joined):
     return properties
 
 
+cdef dict read_properties(Reader reader, int64_t size):
+    """The same from bytes; of ASCII ones without a string of them all."""
+    cdef int64_t start = reader.take(size), i
+    cdef const char* at = <const char*>reader.data + start
+    cdef const char* end = at + size
+    cdef const char* stop
+    cdef const char* equals
+    cdef dict properties = {}
+    for i in range(size):
+        if at[i] & 0x80:
+            return split_properties(decode_utf8(at[:size]))
+    while at < end:
+        stop = <const char*>memchr(at, 2, end - at)
+        if stop is NULL:
+            stop = end
+        equals = <const char*>memchr(at, 1, stop - at)
+        if equals is not NULL and at < equals < stop - 1:
+            properties[PyUnicode_DecodeASCII(at, equals - at, NULL)] = \
+                PyUnicode_DecodeASCII(equals + 1, stop - equals - 1, NULL)
+        at = stop + 1
+    return properties
+
+
 def properties_text(properties):
     """Properties as one string (messageProperties2String): a value that is None is left out."""
     return "" if properties is None else joined_properties(dict(properties)).decode("utf-8")
@@ -202,7 +226,7 @@ cdef tuple take_stored(Reader reader):
     topic = reader.text(reader.number(1 if magic == MAGIC else 2))
     length = reader.number(2)
     if length > 0:
-        properties = split_properties(reader.text(length))
+        properties = read_properties(reader, length)
     return (
         topic, body, properties, position, queue_id, queue_offset, born_time, store_time, born_host, store_host,
         reconsume_times, flag, sys_flag, crc, size, prepared,

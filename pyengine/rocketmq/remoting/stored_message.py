@@ -50,22 +50,25 @@ def parsed_id(offset_msg_id: str) -> tuple[str, int]:
         raise no_message("id") from error
 
 
+_new = MessageExt.__new__
+
+
 def message_ext(fields: StoredFields, broker_name: str) -> MessageExt:
     """A MessageExt of the fields that the core reads of a stored message."""
+    message = _new(MessageExt)  # its constructor would look at what was looked at when the message was sent
     (
-        topic, body, properties, position, queue_id, offset, born, stored, born_host, store_host, times, flag,
-        sys_flag, crc, size, prepared,
+        message.topic, message.body, properties, position, message.queue_id, message.queue_offset,
+        message.born_timestamp, message.store_timestamp, born_host, store_host, message.reconsume_times, message.flag,
+        message.sys_flag, message.body_crc, message.store_size, message.prepared_transaction_offset,
     ) = fields  # fmt: skip
-    message = MessageExt(
-        topic, body, broker_name=broker_name, queue_id=queue_id, queue_offset=offset, commit_log_offset=position,
-        msg_id=properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or message_id(store_host, position),
-        reconsume_times=times, born_timestamp=born, store_timestamp=stored, born_host=host_text(born_host),
-        store_host=host_text(store_host), store_size=size, flag=flag,
-    )  # fmt: skip
     message.properties = properties
-    message.sys_flag = sys_flag
-    message.body_crc = crc
-    message.prepared_transaction_offset = prepared
+    message.transaction_id = None
+    message.broker_name = broker_name
+    message.commit_log_offset = position
+    unique = properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
+    message.msg_id = unique or message_id(store_host, position)
+    message.born_host = host_text(born_host)
+    message.store_host = host_text(store_host)
     return message
 
 
