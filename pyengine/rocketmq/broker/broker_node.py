@@ -346,7 +346,8 @@ class BrokerNode:
         topic = message.topic
         check_sent_topic(topic)
         with self.lock:
-            self._check_open()
+            if self._closed or self._files is not None:
+                self._check_open()
             now = self.clock.now()
             born, host, _, sys_flag, reconsume_times, most = origin or (now, CLIENT_HOST, CLIENT, 0, 0, None)
             if self._is_plain(topic, queue_id) and SPECIAL.isdisjoint(properties):

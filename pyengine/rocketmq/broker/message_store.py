@@ -120,9 +120,11 @@ class MessageStore:
             self.log.append(frame)
         except OSError as error:
             raise self._unwritten(error) from error
-        queue.append(position, record.stored_size(frame), code, now)
-        if origin.delivers is not None:
-            self._take_for_delivered(*origin.delivers)
+        delivers = origin.delivers
+        size = len(frame) - (record.HEADER_SIZE if delivers is None else record.HEADER_SIZE + record.DELIVERS_SIZE)
+        queue.append(position, size, code, now)
+        if delivers is not None:
+            self._take_for_delivered(*delivers)
         self._dispatched = self.log.end
         if self._flush_worker is not None:
             self._sync_later()
