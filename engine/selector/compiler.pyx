@@ -1,13 +1,16 @@
 # cython: freethreading_compatible=True
 """See compiler.pxd."""
 
+cimport cython
+
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from cpython.unicode cimport PyUnicode_AsUTF8String
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport free
 from libc.string cimport memset
 
-from pyengine._engine.lowlevel.memory cimport resize, try_resize
+from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize, try_resize
 from pyengine._engine.java.arithmetic cimport negate
 from pyengine._engine.message.header cimport fresh_header, header_code
 from pyengine._engine.selector.leaf_compiler cimport lay_leaves
@@ -34,6 +37,47 @@ from pyengine.errors import InvalidSelectorError
 cdef extern from *:
     void PyUnicode_InternInPlace(PyObject** text) noexcept
     bint is_ascii_text "PyUnicode_IS_COMPACT_ASCII"(PyObject* source) noexcept
+
+
+@cython.final
+@cython.no_gc           # of names alone
+cdef class Slots:
+    """The names that a program reads, and their values in a message without them: shared by programs of equal names."""
+
+    cdef tuple names
+    cdef Value* defaults
+    cdef int32_t* headers
+
+    def __dealloc__(self):
+        free(self.defaults)
+        free(self.headers)
+
+
+cdef enum:
+    SHARED = 256            # lists of names that are kept for the next program; who has one keeps it beyond that
+
+cdef dict shared_slots = {}
+
+
+cdef Slots slots_of(tuple names, bint every_text):
+    cdef object key = (names, every_text)
+    cdef Slots slots = shared_slots.get(key)
+    cdef int i
+    if slots is not None:
+        return slots
+    slots = Slots.__new__(Slots)
+    slots.names = names
+    slots.defaults = <Value*>allocate_zeros(max(1, len(names)), sizeof(Value))
+    slots.headers = <int32_t*>allocate_zeros(max(1, len(names)), sizeof(int32_t))
+    if not every_text:
+        for i in range(<int>len(names)):
+            slots.headers[i] = header_code(names[i])
+            if slots.headers[i]:
+                fresh_header(slots.headers[i], &slots.defaults[i])
+    if len(shared_slots) >= SHARED:
+        shared_slots.clear()
+    shared_slots[key] = slots
+    return slots
 
 
 cdef class Lowering:
@@ -288,15 +332,9 @@ cdef class Lowering:
     cdef int finish(self) except -1:
         """Set the program's names, and their values in a message without them."""
         cdef Program program = self.program
-        cdef int i
-        program.names = tuple(self.slots)
-        program.defaults = <Value*>program.take(max(1, len(self.slots)) * sizeof(Value))
-        program.headers = <int32_t*>program.take(max(1, len(self.slots)) * sizeof(int32_t))
-        if not program.every_text:
-            for i in range(len(self.slots)):
-                program.headers[i] = header_code(program.names[i])
-                if program.headers[i]:
-                    fresh_header(program.headers[i], &program.defaults[i])
+        cdef Slots slots = slots_of(tuple(self.slots), program.every_text)
+        program.names, program.defaults, program.headers = slots.names, slots.defaults, slots.headers
+        program.owned.append(slots)
         return 0
 
     cdef int fit(self) except -1:
