@@ -54,7 +54,7 @@ cdef class Slots:
 
 
 cdef enum:
-    SHARED = 256            # lists of names that are kept for the next program; who has one keeps it beyond that
+    SHARED = 256            # lists of names that are kept for the next program; a program keeps its own beyond that
 
 cdef dict shared_slots = {}
 
