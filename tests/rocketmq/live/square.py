@@ -166,8 +166,8 @@ class Corner:
 def _broker(cluster: rocketmq.Cluster) -> str:
     """The address of the broker, once it has registered."""
     until(lambda: cluster.topic_subscribe_info("TBW102") is not None)
-    (address,) = cluster._addresses()
-    return address
+    (broker,) = cluster._addresses()
+    return broker.address
 
 
 Scenario = Callable[[Corner], Any]
