@@ -503,11 +503,11 @@ cdef class TopicRegion:
 
     def set_prefetch(self, subscription, int64_t prefetch, *, int64_t now=0):
         """A subscription may hold so many messages unacknowledged from now on; return what it gets."""
-        cdef Subscription found = self.subscription_at(subscription)
-        self.open()
+        cdef Subscription found = self.registry.subscription_at(subscription)
+        self.refuse_while_asked()
         found.prefetch = prefetch
         found.dispatch_waiting(now)
-        return self.take()
+        return self.ledger.take()
 
     def pull_mark(self, subscription):
         """The argument of ``pull_timeout`` for the last pull."""

@@ -26,6 +26,31 @@ def test_round_robin_prefetch_and_acknowledgement(broker):
     assert wire.taken() == [("b", "4")]
 
 
+@pytest.mark.parametrize("to", ["q", "topic://t", "q1,q2"])
+def test_a_client_changes_a_prefetch(broker, to):
+    wire = Wire(broker)
+    wire.consume("a", to, prefetch=0)
+    wire.send("q1" if "," in to else to, 1, 2, 3)
+    assert wire.taken() == []
+    broker.set_prefetch("a", 2)
+    assert wire.taken() == [("a", "1"), ("a", "2")]
+    broker.set_prefetch("a", 3)
+    assert wire.taken() == [("a", "3")]
+    broker.set_prefetch("nobody", 3)
+
+
+def test_a_client_may_not_go_past_its_policy(clock):
+    with Broker(clock=clock, policies=[Policy("q", queue_prefetch=1)]) as broker:
+        wire = Wire(broker)
+        wire.consume("a", "q", prefetch=1000)
+        wire.send("q", 1, 2, 3)
+        assert len(wire.taken()) == 1
+        broker.set_prefetch("a", 1000)
+        assert wire.taken() == []
+        broker.set_prefetch("a", 2)
+        assert len(wire.taken()) == 1
+
+
 def test_a_sink_may_acknowledge_at_once(broker):
     wire = Wire(broker)
     wire.react["a"] = AckKind.STANDARD
