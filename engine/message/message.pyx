@@ -32,6 +32,7 @@ from collections.abc import Mapping
 
 import numpy
 
+from pyengine._engine.message.cron_entry import HINT, check_entry
 from pyengine._engine.message.header import fresh_headers
 from pyengine.errors import InvalidMessageError, UnknownNameError, did_you_mean
 
@@ -42,8 +43,11 @@ cdef extern from "Python.h":
     Py_UCS4 PyUnicode_READ_CHAR(object text, Py_ssize_t index)
 
 cdef tuple HEADER_NAMES = tuple(fresh_headers())
-# Properties of the scheduler: converted when set, never negative.
-cdef dict SCHEDULED = {"AMQ_SCHEDULED_DELAY": LONG, "AMQ_SCHEDULED_PERIOD": LONG, "AMQ_SCHEDULED_REPEAT": INT}
+# Properties of the scheduler: checked and converted when set; numbers are never negative.
+cdef dict SCHEDULED = {
+    "AMQ_SCHEDULED_DELAY": LONG, "AMQ_SCHEDULED_PERIOD": LONG, "AMQ_SCHEDULED_REPEAT": INT,
+    "AMQ_SCHEDULED_CRON": STRING,
+}
 # Keyword arguments of the constructor -> value in a new message.
 cdef dict FRESH = {
     "body": None,
@@ -263,6 +267,12 @@ cdef class Message(Envelope):
         read_value(value, &given, name, False)
         if given.type == NULL_VALUE:
             return None
+        if java_type == STRING:
+            try:
+                check_entry(java_text(value))
+            except ValueError as error:
+                raise InvalidMessageError(name, value, f"not a cron entry: {error}", hint=HINT) from error
+            return value
         if not convert(&given, java_type, &number):
             if given.type == STRING:
                 raise InvalidMessageError(name, value, f"not a Java {JAVA_NAMES[java_type]}", hint="give an integer")

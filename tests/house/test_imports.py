@@ -86,6 +86,7 @@ CORE_ALSO = {
     "activemq/commands/destination": {"functools"},
     "columns/arrow": {"decimal"},
     "index/subscriptions": {"threading"},
+    "message/cron_entry": {"re"},
     "selector/parser": {"copyreg"},
     "selector/xpath": {"lxml", "re"},
     "java/character_classes": {"unicodedata", "functools"},

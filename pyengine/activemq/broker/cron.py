@@ -6,23 +6,21 @@ milliseconds of the time it is asked at stay, and a value that a field cannot ha
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 
+from pyengine._engine.message.cron_entry import FIELDS, HINT, fields_of
 from pyengine.errors import ConfigurationError, shown
 
-# Name, first and last value of each field; the last of minutes, hours and days is one beyond.
-_FIELDS = (("Minutes", 0, 60), ("Hours", 0, 24), ("DayOfMonth", 1, 32), ("Month", 1, 12), ("DayOfWeek", 0, 6))
 _FAR = 1 << 31
 MINUTE = 60_000
 
 
 class _Field:
-    def __init__(self, name: str, token: str, start: int, end: int) -> None:
+    def __init__(self, ranges: list[range], name: str, start: int, end: int) -> None:
         self.name, self.start, self.end = name, start, end
-        self.values = sorted(_values(token, start, end))
+        self.values = sorted(value for each in ranges for value in each)
         if not self.values:
-            raise ValueError(f"{name} is never {token}")
+            raise ValueError(f"{name} has no value")
 
     def next(self, current: int, working: datetime) -> int:
         """How far the next value is from the current one."""
@@ -37,34 +35,16 @@ class _Field:
         return end + self.values[0] - self.start - current + (self.name in ("DayOfWeek", "Month"))
 
 
-def _values(token: str, start: int, end: int) -> list[int]:
-    if token in ("*", "?"):
-        return list(range(start, end + 1))
-    if "/" in token:
-        numerator, _, denominator = token.partition("/")
-        return [value for value in _values(numerator, start, end) if value % int(denominator) == 0]
-    if "," in token:
-        return [value for part in token.split(",") if part for value in _values(part, start, end)]
-    if "-" in token:
-        first, _, last = token.partition("-")
-        return list(range(int(first), int(last) + 1))
-    return [int(token)]
-
-
 def next_time(entry: str, now: int) -> int:
     """The next time, ms, after ``now``. Raises ConfigurationError for what is not a cron entry."""
     if entry == "* * * * *":
         return (now + MINUTE) // MINUTE * MINUTE
-    tokens = re.split(r"[ \t\n\r\f]+", entry.strip(" \t\n\r\f"))
     try:
-        if len(tokens) != len(_FIELDS):
-            raise ValueError(f"it has {len(tokens)} fields")
         minutes, hours, days, months, weekdays = (
-            _Field(name, token, start, end) for token, (name, start, end) in zip(tokens, _FIELDS, strict=True)
+            _Field(ranges, *field) for ranges, field in zip(fields_of(entry), FIELDS, strict=True)
         )
-    except (ValueError, ZeroDivisionError) as error:
-        hint = "write five fields: minute, hour, day of the month, month, day of the week (0 is Sunday)"
-        raise ConfigurationError("AMQ_SCHEDULED_CRON", shown(entry), f"not a cron entry: {error}", hint) from error
+    except ValueError as error:
+        raise ConfigurationError("AMQ_SCHEDULED_CRON", shown(entry), f"not a cron entry: {error}", HINT) from error
     working = datetime.fromtimestamp(now / 1000).replace(second=0) + timedelta(minutes=1)
 
     def to_time(working: datetime) -> datetime:

@@ -173,7 +173,7 @@ def body_of(text: str, transformation: str) -> MapBody | ObjectBody:
     element = _read_json(text) if transformation.endswith("json") else _read_xml(text)
     value = _value(element)
     if not transformation.startswith("jms-map-"):
-        return ObjectBody(_serialized(value, element.tag))
+        return ObjectBody(_serialized(value))
     if not isinstance(value, dict):
         kind = _class_name(value)
         raise TransformationError(
@@ -334,7 +334,7 @@ def _class_name(value: Any) -> str:
     }.get(kind, f"java.lang.{kind.title()}")  # fmt: skip
 
 
-# Java's serialized form of strings and boxed values
+# Java's serialized form
 
 
 _MAGIC = b"\xac\xed\x00\x05"
@@ -384,18 +384,80 @@ def _object(data: bytes) -> Any:
     raise UntrustedObjectError("an object of a class that is not trusted")
 
 
-def _serialized(value: Any, tag: str) -> bytes:
-    """Raises TransformationError for what is neither a string nor a boxed value."""
-    if value is None:
-        return b""
-    if isinstance(value, str) and not isinstance(value, Char):
-        data = modified_utf8.encode(value)
-        head = b"t" + struct.pack(">H", len(data)) if len(data) < 1 << 16 else b"|" + struct.pack(">Q", len(data))
-        return _MAGIC + head + data + _RESET
-    kind = MapBody({"x": value}).entry_types()["x"]
-    if kind not in _BOXED:
-        raise TransformationError(tag)
-    return _header(kind) + struct.pack(_BOXED[kind][3], ord(value) if kind == "char" else value) + _RESET
+def _serialized(value: Any) -> bytes:
+    """The bytes of an ObjectMessage; the classes of maps and lists are HashMap and ArrayList. Raises
+    TransformationError for an array of bytes, a class that XStream does not trust."""
+    return b"" if value is None else _MAGIC + _ObjectStream().written(value) + _RESET
+
+
+class _ObjectStream:
+    """Java's object serialization stream protocol, for strings, boxed values, and maps and lists of them.
+
+    A class is described at its first object; what was written has a handle, by its number.
+    """
+
+    def __init__(self) -> None:
+        self._handles = 0x7E0000
+        self._described: dict[str, int] = {}
+
+    def written(self, value: Any) -> bytes:
+        """A value with its type code."""
+        if value is None:
+            return b"p"
+        if isinstance(value, str) and not isinstance(value, Char):
+            self._handles += 1
+            data = modified_utf8.encode(value)
+            head = b"t" + struct.pack(">H", len(data)) if len(data) < 1 << 16 else b"|" + struct.pack(">Q", len(data))
+            return head + data
+        kind = MapBody({"x": value}).entry_types()["x"]
+        if kind == "bytes":
+            raise TransformationError("[B")
+        described = self._class(kind)
+        self._handles += 1
+        return b"s" + described + self._fields(kind, value)
+
+    def _class(self, kind: str) -> bytes:
+        if kind in self._described:
+            return b"q" + struct.pack(">I", self._described[kind])
+        self._described[kind] = self._handles
+        self._handles += 1
+        parent = b"p"
+        if kind in _BOXED:
+            name, version, field, _, number = _BOXED[kind]
+            flags, fields = 2, [(field, "value")]
+            if number:
+                parent = self._class("number")
+        else:
+            name, version, flags, fields = _CLASSES_OF_VALUES[kind]
+        parts = b"".join(each.encode() + _named(field) for each, field in fields)
+        head = b"r" + _named(name) + bytes.fromhex(version) + struct.pack(">BH", flags, len(fields))
+        return head + parts + b"x" + parent
+
+    def _fields(self, kind: str, value: Any) -> bytes:
+        if kind == "map":
+            buckets = 16
+            while len(value) > buckets * 3 // 4:
+                buckets *= 2
+            threshold = buckets * 3 // 4 if value else 0
+            entries = b"".join(self.written(key) + self.written(value[key]) for key in set_order(value))
+            sizes = b"w\x08" + struct.pack(">ii", buckets, len(value))
+            return struct.pack(">fi", 0.75, threshold) + sizes + entries + b"x"
+        if kind == "list":
+            size = struct.pack(">i", len(value))
+            return size + b"w\x04" + size + b"".join(map(self.written, value)) + b"x"
+        return struct.pack(_BOXED[kind][3], ord(value) if kind == "char" else value)
+
+
+def _named(text: str) -> bytes:
+    return struct.pack(">H", len(text)) + text.encode()
+
+
+# Kind of a value -> its class, serialVersionUID, flags and fields.
+_CLASSES_OF_VALUES: dict[str, tuple[str, str, int, list[tuple[str, str]]]] = {
+    "number": ("java.lang.Number", "86ac951d0b94e08b", 2, []),
+    "map": ("java.util.HashMap", "0507dac1c31660d1", 3, [("F", "loadFactor"), ("I", "threshold")]),
+    "list": ("java.util.ArrayList", "7881d21d99c7619d", 3, [("I", "size")]),
+}
 
 
 # Commands, as XStream shows their fields

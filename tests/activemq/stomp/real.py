@@ -18,7 +18,7 @@ class RealBroker:
 
     def __init__(self, release: str, log: Path, folder: Path | None = None) -> None:
         where = BUILD / release
-        path = harness(SOURCES, where / "jars", where / "classes", "activemq-broker", [f"-Dactivemq={release}"])
+        path = harness(SOURCES, where / "jars", where / "classes", "activemq-jaas", [f"-Dactivemq={release}"])
         self._errors = log.open("w")
         self._process = subprocess.Popen(
             ["java", "-XX:+UseSerialGC", "-Xmx512m", "-cp", path, "StompBroker", *([str(folder)] if folder else [])],
@@ -35,13 +35,18 @@ class RealBroker:
         self.port = int(line)
 
     def _line(self) -> str:
+        """The next port that is printed; plugins print lines of their own."""
         assert self._process.stdout is not None
-        return self._process.stdout.readline()
+        line = "?"
+        while line and not line.startswith("port "):
+            line = self._process.stdout.readline()
+        return line.removeprefix("port ")
 
-    def renew(self) -> None:
-        """A new broker, without messages, in the place of the present one; ``port`` is another."""
+    def renew(self, plugins: str = "") -> None:
+        """A new broker, without messages, in the place of the present one; ``port`` is another. plugins: see
+        StompBroker."""
         assert self._process.stdin is not None
-        self._process.stdin.write("new\n")
+        self._process.stdin.write(f"new {plugins}\n")
         self._process.stdin.flush()
         self.port = int(self._line())
 
