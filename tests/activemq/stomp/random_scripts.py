@@ -227,7 +227,7 @@ def _body(frame: StompFrame) -> Any:
 
 
 def mask(text: str) -> str:
-    """A text without what is another one at each run."""
+    """The text without the parts that differ at each run."""
     return re.sub(r"\n---- Debugging information.*|ID:[\w.:-]+|tcp://[\d.:]+", "", text, flags=re.DOTALL)
 
 
@@ -280,7 +280,7 @@ def played_here(case: Case) -> dict[str, Any]:
 
 
 def difference(real: RealBroker, case: Case) -> dict[str, Any] | None:
-    """What both show, where it is not the same."""
+    """What both show; None if it is the same."""
     real.renew(" ".join(case["plugins"]))
     with ThreadPoolExecutor(2) as pool:
         theirs = pool.submit(played, real.port, case)
