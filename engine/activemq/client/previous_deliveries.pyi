@@ -1,7 +1,5 @@
-from typing import Any, Self
+from typing import Any, Self, final
 
-from typing_extensions import disjoint_base
-
-@disjoint_base
+@final
 class PreviousDeliveries:
     def __new__(cls, consumer_id: str, audit: Any) -> Self: ...
