@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pyengine import Selector
-from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
+from pyengine.activemq.tables.typed_texts import NO_PROPERTY, TYPED, TypedRows, typed_names
+from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
+from pyengine.spark.properties import PROBLEM, Found, Properties, checked, first_problem
+from pyengine.spark.properties import quoted as quoted
 from pyengine.spark.session import require_spark
 from pyengine.topology.checked import check
 
@@ -24,6 +27,42 @@ if TYPE_CHECKING:
 
 OnError = Literal["raise", "reject"]
 Using = Literal["auto", "native", "arrow", "pandas"]
+
+
+def unread(batch: Any, on_error: OnError) -> tuple[Any, np.ndarray[Any, Any] | None]:
+    """The rows without the column of their problems, and which of them have one; the values of these are null.
+
+    Raises InvalidMessageError for the first one if on_error is "raise".
+    """
+    import pyarrow.compute as pc
+
+    if on_error == "reject":
+        for place, name in enumerate(batch.schema.names):
+            if name.startswith(TYPED):
+                objects = pc.fill_null(pc.match_substring_regex(batch.column(place), r"^[\[{]"), False)
+                if pc.any(objects).as_py():
+                    batch, _ = _with_problems(batch, objects)
+                    batch = batch.set_column(place, name, pc.if_else(objects, None, batch.column(place)))
+    if PROBLEM not in batch.schema.names:
+        return batch, None
+    problems = batch.column(PROBLEM)
+    if on_error == "raise" and problems.null_count < len(problems):
+        name, _, rest = pc.drop_null(problems)[0].as_py().partition(" = ")
+        value, _, problem = rest.rpartition(": ")
+        raise InvalidMessageError(name, value.strip("'"), problem)
+    there = problems.is_valid().to_numpy(zero_copy_only=False)
+    return batch.drop_columns([PROBLEM]), np.asarray(there, bool)
+
+
+def _with_problems(batch: Any, wrong: Any) -> tuple[Any, Any]:
+    """The batch in which these rows have a problem too."""
+    import pyarrow.compute as pc
+
+    told = pc.if_else(wrong, NO_PROPERTY, None)
+    place = batch.schema.get_field_index(PROBLEM)
+    if place < 0:
+        return batch.append_column(PROBLEM, told), told
+    return batch.set_column(place, PROBLEM, pc.coalesce(batch.column(place), told)), told
 
 
 class SelectorMask:
@@ -42,8 +81,14 @@ class SelectorMask:
 
         from pyengine.activemq.tables.dispatch import compiled
 
-        batch = columns_of(self.kind, self.names, arrays)
-        mask = compiled(self.text, self.dialect).mask(batch, self.on_error)
+        batch, problems = unread(columns_of(self.kind, self.names, arrays), self.on_error)
+        rows = TypedRows(batch)
+        selector = compiled(self.text, self.dialect)
+        mask = np.zeros(rows.rows.num_rows, bool)
+        for at, part in rows.parts(typed_names(self.names)):
+            mask[slice(None) if at is None else at] = selector.mask(part, self.on_error)
+        if problems is not None:
+            mask &= ~problems
         if self.kind == "pandas":
             import pandas as pd
 
@@ -168,6 +213,7 @@ def matches(
     on_error: OnError = "raise",
     using: Using = "auto",
     schema: StructType | DataFrame | None = None,
+    properties_from: Column | str | None = None,
 ) -> Column:
     """Whether a selector matches each row, a boolean Column that is never null: ``df.where(matches("price > 100"))``.
 
@@ -186,12 +232,22 @@ def matches(
     a Python worker. "native": those expressions or NotNativeError with the reason. "arrow": a worker, needs pyspark
     4.1; "pandas": the same through pandas, slower, and what "auto" takes on pyspark 4.0.
 
+    properties_from: the column in which the properties are keys, as in ``match``; it needs the schema. What no map,
+    header or struct has by itself, the types of values in JSON, is evaluated by a worker.
+
     Raises here and now InvalidSelectorError, with the position, UnsupportedColumnError where schema has a type that no
     property can have, ConfigurationError for another on_error or using, ValueError for columns that are not read,
     MissingExtraError without pyspark.
     """
     require_spark()
     _check_arguments(selector, columns, dialect, on_error, using)
+    if properties_from is not None:
+        if schema is None:
+            hint = "give schema=df: the type of its column decides how keys are looked up"
+            raise ConfigurationError("properties_from", properties_from, "needs the schema", hint)
+        return _of_keys(
+            selector, columns or {}, dialect, on_error, using, Properties(schema, columns or {}, properties_from)
+        )
     if using in ("auto", "native"):
         try:
             truth = native_truth(selector, columns or {}, dialect, schema)
@@ -225,6 +281,50 @@ def matches(
     return found
 
 
+def _of_keys(
+    selector: str,
+    columns: Mapping[str, Column | str | None],
+    dialect: Literal["activemq", "rocketmq"],
+    on_error: OnError,
+    using: Using,
+    places: Properties,
+) -> Column:
+    """``matches`` for properties that are keys in a column."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    found: dict[str, Found] = {}
+    for name in Selector(selector, dialect).names:
+        if (place := places.of(name)) is not None:
+            found[name] = place
+        elif not name.startswith("JMS"):
+            found[name] = Found(F.lit(None).cast("string"), "string")
+    problem = first_problem(each.problem for each in found.values())
+    if using in ("auto", "native"):
+        try:
+            if typed := [name for name, each in found.items() if each.typed]:
+                raise NotNativeError(selector, f"{typed[0]} has the type that each value has by itself")
+            types = {name: each.kind for name, each in found.items()}
+            truth = truth_of(selector, types, {name: each.column for name, each in found.items()}, dialect)
+        except NotNativeError:
+            if using == "native":
+                raise
+        else:
+            return checked(F.coalesce(truth, F.lit(False)), problem, on_error, F.lit(False))
+        using = "auto"
+    kind, made = udf_of(using)
+    names = [TYPED + name if each.typed else name for name, each in found.items()]
+    inputs = [each.column for each in found.values()]
+    if problem is not None:
+        names.append(PROBLEM)
+        inputs.append(problem)
+    for name, each in found.items():
+        if not re.match(r"(?!binary|array|map|struct|variant)", each.kind):
+            raise UnsupportedColumnError(name, each.kind, "cast it, or leave it out of the selector")
+    work = SelectorMask(selector, dialect, tuple(names), on_error, kind)
+    mask: Column = made(work, "boolean")(*worker_inputs(kind, inputs))
+    return mask
+
+
 def _check_arguments(
     selector: str,
     columns: Mapping[str, Column | str | None] | None,
@@ -252,6 +352,7 @@ def where(
     dialect: Literal["activemq", "rocketmq"] = "activemq",
     on_error: OnError = "raise",
     using: Using = "auto",
+    properties_from: Column | str | None = None,
 ) -> DataFrame:
     """The rows that a selector matches, for ``df.transform(ps.where, "price > 100")``.
 
@@ -262,6 +363,13 @@ def where(
     require_spark()
     _check_arguments(selector, columns, dialect, on_error, using)
     given = columns or {}
+    if properties_from is not None:
+        return df.where(
+            matches(
+                selector, columns=columns, dialect=dialect, on_error=on_error, using=using, schema=df,
+                properties_from=properties_from,
+            )
+        )  # fmt: skip
     read = [source for name in Selector(selector, dialect).names if isinstance(source := given.get(name, name), str)]
     plain = [source for source in read if source not in given.values() or "." not in source]  # dots reach into structs
     for source in plain:
@@ -386,8 +494,3 @@ def refuse_ambiguous(df: DataFrame, names: Iterable[str]) -> None:
         except AnalysisException as error:
             hint = f"the DataFrame has {', '.join(alike)}, which Spark cannot tell apart by this name; rename one"
             raise UnsupportedColumnError(name, "ambiguous", hint) from error
-
-
-def quoted(name: str) -> str:
-    """A column name as Spark's parser takes it, dots and all."""
-    return "`" + name.replace("`", "``") + "`"

@@ -90,6 +90,7 @@ def run(
     """
     require_spark()
     check("topology", topology, Topology)
+    topology = topology.with_places()
     check("out", out, str | os.PathLike)
     require_path("out", out)
     require_count("partitions", partitions)

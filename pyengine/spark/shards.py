@@ -41,6 +41,7 @@ def write_shards(session: SparkSession, topology: Topology, folder: str | os.Pat
     from pyengine.backlog.tables.sources import parquet_pieces
 
     check("topology", topology, Topology)
+    topology = topology.with_places()
     check("folder", folder, str | os.PathLike)
     require_path("folder", folder)
     into = _new(folder)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pyengine.activemq.tables.typed_texts import TYPED
 from pyengine.backlog.tables.output import replace_file, written
 from pyengine.dataclass import dataclass
 from pyengine.disk_sync import sync_folder
@@ -28,6 +29,7 @@ from pyengine.errors import (
 )
 from pyengine.spark.failure import problem_of, raised_on_driver, sent_to_driver
 from pyengine.spark.functions import arrow_schema, has_column, map_in_arrow, quoted, refuse_ambiguous
+from pyengine.spark.properties import PROBLEM, Picked, source_of
 from pyengine.spark.row_numbers import PART, UNNUMBERED, numbers_of, numbers_schema, repeated_problems
 from pyengine.spark.session import require_count, require_path, require_spark
 from pyengine.spark.state_files import CHECKPOINT, Progress, StateFolder
@@ -53,6 +55,8 @@ def dispatch_stream(
     late: Collection[str] = (),
     shards: int = 64,
     partitions: int | None = None,
+    columns: Mapping[str, str] | None = None,
+    properties_from: str | None = None,
 ) -> DataStreamWriter:
     """Dispatch a stream of messages; say ``.trigger(...).start()`` on what is returned.
 
@@ -64,7 +68,8 @@ def dispatch_stream(
     a column of texts, null for a message: "join NAME" (a consumer of the topology comes), "leave NAME" (it goes; what
     it holds goes to the others), "lose NAME" (its connection broke). An event happens between the messages before and
     behind it. late: consumers that are not there until they join. shards: how many files the state is; it cannot change
-    later. partitions: tasks of a micro-batch, by default Spark's shuffle partitions.
+    later. partitions: tasks of a micro-batch, by default Spark's shuffle partitions. columns, properties_from: where
+    the properties are, as in ``match``, by names; they count before those of the source.
 
     state: a folder that the driver and all workers see; it holds the state of each shard and Spark's checkpoint, which
     belong together. sink: a folder that gets one subfolder ``batch=N`` of Parquet files a micro-batch, or a function of
@@ -92,6 +97,8 @@ def dispatch_stream(
     check("sink", sink, str | os.PathLike | Callable[..., None])
     check("event", event, str | None)
     check("late", late, Collection[str])
+    check("columns", columns, Mapping[str, str] | None)
+    check("properties_from", properties_from, str | None)
     for name, folder in (("state", state), ("sink", sink)):
         if folder == "":
             raise ConfigurationError(name, "''", "names no folder", "'.' is here")
@@ -102,32 +109,37 @@ def dispatch_stream(
     unknown = set(late) - {consumer.name for consumer in topology.consumers}
     if unknown:
         raise InvalidTopologyError("no consumer of the topology", key="late", value=sorted(unknown)[0])
-    source, needed, offered = source_read(df, topology)
+    picked = source_read(df, topology, columns, properties_from)
+    source = picked.source
     row_names, _ = numbers_of(df, row if isinstance(row, str) else list(row))
     if event is not None and not has_column(df, event):
         raise MissingColumnError(event, df.columns, "the DataFrame")
     refuse_ambiguous(df, [event] if event is not None else [])
-    arrow = arrow_schema(df.select(*(quoted(name) for name in needed)).schema.fields)
+    arrow = arrow_schema(df.select(*(column.alias(name) for name, column in picked.columns.items())).schema.fields)
     declared = dict(source.types)
     for name in source.destination_columns:
+        if name not in arrow.names:
+            continue
         kind = str(arrow.field(name).type)
         same = declared.get(name) in (None, "string") or arrow_type(declared[name]) == arrow.field(name).type
         if not same or not kind.startswith(("string", "large_string", "int", "bool")):
             raise UnsupportedColumnError(name, kind, "cast a column that names the queue to string first")
     messages = message_schema(arrow, source, "the DataFrame")
-    names = columns_read(topology, list(dict.fromkeys((*messages.names, *offered))))
-    columns = messages.empty_table().select([name for name in messages.names if name in names]).schema
-    columns = columns.set(columns.get_field_index(ROW), numbers_schema(pa.schema([("row", pa.int64())]), row_names)
-                          .field(0).with_name(ROW))  # fmt: skip
-    assert DESTINATION in columns.names
+    names = columns_read(topology, list(dict.fromkeys((*messages.names, *picked.offered))))
+    kept = messages.empty_table().select([name for name in messages.names if name in names]).schema
+    number = numbers_schema(pa.schema([("row", pa.int64())]), row_names).field(0).with_name(ROW)
+    kept = kept.set(kept.get_field_index(ROW), number)
+    assert DESTINATION in kept.names
     # Where the topology was read from, and its words, do not belong to the identity of the state.
     plain = replace(source, path="stream", package="", table="", format="")
     narrowed = replace(topology, source=plain, title="", description="", destinations=(), file="")
-    late_names, shown = tuple(sorted(set(late))), columns.serialize().to_pybytes()
+    late_names, shown = tuple(sorted(set(late))), kept.serialize().to_pybytes()
     progress = Progress(-1, shards, narrowed.to_text(), late_names, shown, (-1,) * shards)
     state = Path(state).absolute()
     where = sink if callable(sink) else str(Path(sink).absolute())
-    work = _Work(progress, str(state), where, row_names, event, tuple(needed), partitions)
+    given = replace(source_of(topology, columns, properties_from), path="stream", package="", table="", format="")
+    asked = replace(topology, source=given).to_text()
+    work = _Work(progress, str(state), where, row_names, event, asked, partitions)
     return df.writeStream.foreachBatch(work).option("checkpointLocation", str(state / CHECKPOINT))
 
 
@@ -151,14 +163,14 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a micro-batch does."""
+    """What a micro-batch does. asked: the topology whose source says where the properties of the rows are."""
 
     start: Progress
     state: str
     sink: str | Callable[[Any, int], None]
     row: tuple[str, ...]
     event: str | None
-    needed: tuple[str, ...]
+    asked: str
     partitions: int | None
 
     def __call__(self, df: DataFrame, batch: int) -> None:
@@ -207,9 +219,11 @@ class _Work:
 
         parts = [f"{PART}{place}" for place in range(len(self.row))] if len(self.row) > 1 else [ROW]
         given = [number.alias(part) for number, part in zip(numbers_of(df, self.row)[1], parts, strict=True)]
-        source = Topology.from_text(self.start.topology).source
-        shard = F.pmod(F.xxhash64(_queue_name(source)), F.lit(self.start.shards)).cast("int")
-        columns = [*(F.col(quoted(name)) for name in self.needed), *given]
+        picked = source_read(df, Topology.from_text(self.asked))
+        shard = F.pmod(F.xxhash64(_queue_name(picked)), F.lit(self.start.shards)).cast("int")
+        columns = [*(column.alias(name) for name, column in picked.columns.items()), *given]
+        if picked.problem is not None:
+            columns.append(picked.problem.alias(PROBLEM))
         if self.event is None:
             rows = df.select(*columns, shard.alias(_SHARD))
         else:
@@ -228,14 +242,19 @@ class _Work:
         return map_in_arrow(split, _Shards(before, self.state, batch, writing), "shard int")
 
 
-def _queue_name(source: Source) -> Column:
+def _queue_name(picked: Picked) -> Column:
     """The queue of a row, or null: only for telling queues apart, the name itself is made where messages are."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    parts = [
-        F.col(quoted(part.strip())).cast("string") if position % 2 else F.lit(part)
-        for position, part in enumerate(source.destination_parts)
-    ]
+    parts: list[Column] = []
+    for position, part in enumerate(picked.source.destination_parts):
+        name = part.strip()
+        if position % 2 == 0:
+            parts.append(F.lit(part))
+        elif name in picked.columns:
+            parts.append(picked.columns[name].cast("string"))
+        else:  # a JSON text: rows of one queue have one text of its name
+            parts.append(F.regexp_replace(picked.columns[TYPED + name], '^"|"$', ""))
     return F.concat(*parts)
 
 
@@ -341,19 +360,22 @@ class _Shards:
         rows = rows if ranks is None else ranks.ranked
         events: list[tuple[int, int, str]] = []
         timeless: list[tuple[int, str]] = []
-        bare = [name for name in (_SHARD, _EVENT, ROW) if name in rows.column_names]
+        bare = [name for name in (_SHARD, _EVENT, ROW, PROBLEM) if name in rows.column_names]
         there = pc.is_valid(rows.column(ROW))
         unnumbered, rows = rows.filter(pc.invert(there)), rows.filter(there)
         if _EVENT in rows.column_names:
             happened = pc.is_valid(rows.column(_EVENT))
             events, timeless = _events(rows.filter(happened), source)
             rows = rows.filter(pc.invert(happened))
+        unread = _unread(rows)
+        if unread:
+            rows = rows.filter(pc.is_null(rows.column(PROBLEM)))
         numbers = rows.column(ROW).to_numpy()
         shards = rows.column(_SHARD).to_numpy()
         # By their places: a number that a row has in common with a rejected one must not take its shard away.
         messages, rejects = to_messages(rows.drop_columns(bare), np.arange(len(numbers)), source)
         wrong: list[tuple[int | None, str]] = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects]
-        wrong += timeless
+        wrong += [*timeless, *unread]
         kept = messages.column(ROW).to_numpy()
         numbers, shards = numbers[kept], shards[kept]
         shown = pa.array(numbers) if ranks is None else ranks.given(numbers)
@@ -409,6 +431,18 @@ class _Shards:
             ]
             deliveries = pa.concat_tables([deliveries, pa.Table.from_arrays(columns, schema=deliveries.schema)])
         return deliveries
+
+
+def _unread(rows: Any) -> list[tuple[int, str]]:
+    """(row, problem) of the rows whose properties cannot be read."""
+    import pyarrow.compute as pc
+
+    from pyengine.backlog.tables.messages import ROW
+
+    if PROBLEM not in rows.column_names:
+        return []
+    those = rows.filter(pc.is_valid(rows.column(PROBLEM)))
+    return list(zip(those.column(ROW).to_pylist(), those.column(PROBLEM).to_pylist(), strict=True))
 
 
 class _Ranks:
@@ -479,7 +513,11 @@ def _events(rows: Any, source: Source) -> tuple[list[tuple[int, int, str]], list
     if source.timestamp is not None and len(numbers):
         types = tuple(item for item in source.types if item[0] in source.timestamp.columns)
         only = Source("event", path="event", timestamp=source.timestamp, order=source.order, properties=(), types=types)
-        timed, rejects = to_messages(rows.drop_columns([_SHARD, _EVENT, ROW]), np.arange(len(numbers)), only)
+        timed, rejects = to_messages(
+            rows.drop_columns([name for name in (_SHARD, _EVENT, ROW, PROBLEM) if name in rows.column_names]),
+            np.arange(len(numbers)),
+            only,
+        )
         first = rows.column(_SHARD).to_numpy() == 0
         wrong = [(int(numbers[reject.row]), problem_of(reject)) for reject in rejects if first[reject.row]]
         kept = timed.column(ROW)

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector, Subscriptions
+from pyengine.activemq.tables.typed_texts import TYPED, TypedRows, typed_names
 from pyengine.errors import ConfigurationError, MissingColumnError
 from pyengine.spark.failure import problem_of, sent_to_driver
 from pyengine.spark.functions import (
@@ -16,12 +17,13 @@ from pyengine.spark.functions import (
     columns_of,
     has_column,
     map_in_arrow,
-    no_rows,
     quoted,
     refuse_ambiguous,
     udf_of,
+    unread,
     worker_inputs,
 )
+from pyengine.spark.properties import PROBLEM, Found, Picked, Properties, checked, first_problem, pick
 from pyengine.spark.row_numbers import (
     PART,
     UNNUMBERED,
@@ -33,7 +35,7 @@ from pyengine.spark.row_numbers import (
     repeated_problems,
 )
 from pyengine.spark.session import require_count, require_spark
-from pyengine.topology import Source, Topology
+from pyengine.topology import Topology
 from pyengine.topology.checked import check
 from pyengine.topology.model import TOPIC
 
@@ -54,6 +56,8 @@ def match(
     explode: bool = False,
     dialect: DialectName = "activemq",
     on_error: OnError = "raise",
+    columns: Mapping[str, Column | str | None] | None = None,
+    properties_from: Column | str | None = None,
 ) -> DataFrame:
     """Which subscriptions want each row.
 
@@ -62,10 +66,19 @@ def match(
     explode=True one name, and a row for each. Headers are columns of their name where df has them, else a freshly made
     message's. on_error: as in ``matches``. A worker builds one index for all of them (pyengine.Subscriptions).
 
+    properties_from: the column in which the properties are keys, a map, an array of key and value structs (Kafka's
+    headers; of several with one key the last counts), a struct, a VARIANT or a JSON text (bytes are read as UTF-8), or
+    a Column such as ``from_avro("value", schema)``. Only the keys that selectors name are taken out, by expressions of
+    Spark. A value has the type of the map or the field, bytes are strings; in JSON and VARIANT its own: a string, a
+    boolean, a long if it is a whole number within long, else a double. columns: where a name comes from instead: a
+    Column, a column's name, ``column.key``, a key in properties_from, or None: no row has it. A row that cannot be read
+    (no JSON, no UTF-8, an object as a value) does what on_error says.
+
     Raises InvalidSelectorError, MissingColumnError (a selector reads a property that is not a column),
     UnsupportedColumnError, ValueError when df has a column called ``into`` already.
     """
     require_spark()
+    from pyspark.sql import Column
     from pyspark.sql import functions as F  # noqa: N812
 
     check("into", into, str)
@@ -76,19 +89,36 @@ def match(
     else:
         wanted_by = Subscriptions(subscriptions, dialect=dialect, on_error=on_error)
     check("subscriptions", list(wanted_by), Sequence[str])  # the names become texts of the answer
-    read: dict[str, None] = {}
+    check("columns", columns, Mapping[str, Column | str | None] | None)
+    check("properties_from", properties_from, Column | str | None)
+    given = columns or {}
+    places = Properties(df, given, properties_from)
+    read: dict[str, Found] = {}
     for name in wanted_by:
         for wanted in wanted_by[name].names:
-            if wanted in df.columns:
-                read[wanted] = None
+            if wanted in read:
+                continue
+            place = places.of(wanted)
+            if place is not None:
+                read[wanted] = place
             elif not wanted.startswith("JMS"):
-                raise MissingColumnError(wanted, df.columns, f"the DataFrame, read by subscription {name!r},")
-    refuse_ambiguous(df, read)
-    wanted_by.match_places(no_rows(df, {name: name for name in read}), missing="null")
+                if wanted not in given:
+                    raise MissingColumnError(wanted, df.columns, f"the DataFrame, read by subscription {name!r},")
+                read[wanted] = Found(F.lit(None).cast("string"), "string")
+    for needless in given.keys() - {wanted for name in wanted_by for wanted in wanted_by[name].names}:
+        raise ValueError(f"columns names {needless!r}, which no selector reads")
+    refuse_ambiguous(df, [name for name in read if name not in given and properties_from is None])
+    inputs = [each.column for each in read.values()]
+    types = arrow_schema(df.select(*(column.alias(name) for column, name in zip(inputs, read, strict=True))).schema)
+    wanted_by.match_places(types.empty_table().combine_chunks(), missing="null")
     kind, made = udf_of("auto")
     texts = tuple((name, wanted_by[name].text) for name in wanted_by)
-    work = Subscribers(texts, tuple(read), dialect, on_error, kind)
-    found = made(work, "array<string>")(*worker_inputs(kind, [F.col(quoted(name)) for name in read]))
+    names = [TYPED + name if each.typed else name for name, each in read.items()]
+    if (problem := first_problem(each.problem for each in read.values())) is not None:
+        names.append(PROBLEM)
+        inputs.append(problem)
+    work = Subscribers(texts, tuple(names), dialect, on_error, kind)
+    found = made(work, "array<string>")(*worker_inputs(kind, inputs))
     return df.withColumn(into, F.explode(found) if explode else found)
 
 
@@ -121,9 +151,26 @@ class Subscribers:
         import pyarrow as pa
 
         index = _index(self.texts, self.dialect, self.on_error)
-        offsets, places = index.match_places(columns_of(self.kind, self.names, arrays), missing="null")
+        batch, problems = unread(columns_of(self.kind, self.names, arrays), self.on_error)
+        rows = TypedRows(batch)
+        parts = rows.parts(typed_names(self.names))
+        answers = [index.match_places(part, missing="null") for _, part in parts]
+        if len(parts) == 1 and parts[0][0] is None:
+            ((offsets, places),) = answers
+        else:
+            rows_of = [np.arange(0) if at is None else at for at, _ in parts]
+            of_row = np.concatenate(
+                [np.repeat(at, np.diff(offsets)) for at, (offsets, _) in zip(rows_of, answers, strict=True)]
+            )
+            places = np.concatenate([places for _, places in answers])[np.argsort(of_row, kind="stable")]
+            counts = np.bincount(of_row, minlength=rows.rows.num_rows)
+            offsets = np.concatenate([[0], np.cumsum(counts)])
         names = pa.array(index.keys(), pa.string()).take(pa.array(places))
         found = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), names)
+        if problems is not None and problems.any():
+            found = pa.array(
+                [[] if wrong else each for wrong, each in zip(problems, found.to_pylist(), strict=True)], found.type
+            )
         if self.kind == "pandas":
             import pandas as pd
 
@@ -137,6 +184,8 @@ def dispatch(
     *,
     row: Column | str | Sequence[Column | str] | None = None,
     partitions: int | None = None,
+    columns: Mapping[str, Column | str | None] | None = None,
+    properties_from: Column | str | None = None,
 ) -> DataFrame:
     """The consumer that gets each row as a message, or the reason why none does.
 
@@ -150,6 +199,8 @@ def dispatch(
     the rows are taken in the order in which Spark numbers them, which is the order of the files only while one job
     reads them the same way.
     partitions: tasks that dispatch; by default Spark's shuffle partitions. A queue is the work of one task.
+    columns, properties_from: where the properties are, as in ``match``; they count before those of the source. A row
+    whose properties cannot be read (no JSON, bytes that are not UTF-8, an object) is rejected.
 
     The answer has one line for each row and is the same for every number of partitions. Its columns:
 
@@ -166,11 +217,13 @@ def dispatch(
     """
     require_spark()
     require_count("partitions", partitions)
-    from pyspark.sql import functions as F  # noqa: N812
+    from pyspark.sql import Column
     from pyspark.sql.pandas.types import from_arrow_schema
 
+    check("columns", columns, Mapping[str, Column | str | None] | None)
+    check("properties_from", properties_from, Column | str | None)
     if not isinstance(topology, Topology):
-        return _consume(df, topology, row, partitions)
+        return _consume(df, topology, row, partitions, columns or {}, properties_from)
     if df.isStreaming:
         problem, hint = "is a stream, whose queues live on from one micro-batch to the next", "use dispatch_stream"
         raise ConfigurationError("df", "DataFrame", problem, hint)
@@ -180,38 +233,35 @@ def dispatch(
     from pyengine.activemq.tables.dispatch import columns_read
     from pyengine.backlog.tables.messages import ROW, message_schema
 
-    source, needed, offered = source_read(df, topology)
+    picked = source_read(df, topology, columns, properties_from)
     names, numbers = numbers_of(df, row)
     parts = [f"{PART}{place}" for place in range(len(names))] if len(names) > 1 else [ROW]
     given = [number.alias(part) for number, part in zip(numbers, parts, strict=True)]
-    rows = df.select(*(F.col(quoted(name)) for name in needed), *given)
-    arrow = arrow_schema(rows.schema.fields[: len(needed)])
-    made = message_schema(arrow, source, "the DataFrame")
-    columns_read(topology, list(dict.fromkeys((*made.names, *offered))))
-    work = Preparation(replace(topology, source=source).to_text(), tuple(parts))
+    if picked.problem is not None:
+        given.append(picked.problem.alias(PROBLEM))
+    rows = df.select(*(column.alias(name) for name, column in picked.columns.items()), *given)
+    arrow = arrow_schema(rows.schema.fields[: len(picked.columns)])
+    made = message_schema(arrow, picked.source, "the DataFrame")
+    columns_read(topology, list(dict.fromkeys((*made.names, *picked.offered))))
+    work = Preparation(replace(topology, source=picked.source).to_text(), tuple(parts))
     messages = map_in_arrow(rows, work, from_arrow_schema(prepared_schema(made, parts)))
     return assign(messages, topology, partitions, names)
 
 
-def source_read(df: DataFrame, topology: Topology) -> tuple[Source, list[str], Sequence[str]]:
-    """The topology's source with the properties that selectors read, the columns that takes, and what was offered.
+def source_read(
+    df: DataFrame,
+    topology: Topology,
+    columns: Mapping[str, Column | str | None] | None = None,
+    properties_from: Column | str | None = None,
+) -> Picked:
+    """What a topology reads of a DataFrame, with the properties that selectors read.
 
-    Raises MissingColumnError, UnsupportedColumnError where two columns have a name.
+    Raises MissingColumnError, UnsupportedColumnError if two columns have a name.
     """
-    read = {name for consumer in topology.consumers if consumer.selector for name in Selector(consumer.selector).names}
-    read |= topology.policy_properties
-    offered = df.columns if topology.source.properties is None else topology.source.properties
-    source = replace(
-        topology.source,
-        properties=tuple(name for name in dict.fromkeys(offered) if name in read),
-        types=tuple(item for item in topology.source.types if item[0] in read or item[0] in topology.source.columns),
-    )
-    for name in (*source.columns, *(source.properties or ())):
-        if name not in df.columns:
-            raise MissingColumnError(name, df.columns, "the DataFrame")
-    needed = list(dict.fromkeys((*source.columns, *(source.properties or ()))))
-    refuse_ambiguous(df, needed)
-    return source, needed, offered
+    picked = pick(df, topology, columns, properties_from)
+    named = (*picked.source.mapped_columns, *(picked.source.properties or ()), topology.source.properties_from)
+    refuse_ambiguous(df, [name for name in named if name in df.columns])
+    return picked
 
 
 def _consume(
@@ -219,6 +269,8 @@ def _consume(
     groups: ConsumerGroups,
     row: Column | str | Sequence[Column | str] | None,
     partitions: int | None,
+    columns: Mapping[str, Column | str | None],
+    properties_from: Column | str | None,
 ) -> DataFrame:
     import pyarrow as pa
     from pyspark.sql import functions as F  # noqa: N812
@@ -228,6 +280,8 @@ def _consume(
     from pyengine.rocketmq.tables.dispatch import CONSUMPTION_SCHEMA, ConsumerGroups, dispatch_messages
 
     check("topology", groups, Topology | ConsumerGroups)
+    if columns or properties_from is not None:
+        df = _with_properties(df, groups, columns, properties_from)
     names = list(dict.fromkeys(groups.columns_read(df.columns)))
     refuse_ambiguous(df, names)
     for name in names:
@@ -244,6 +298,37 @@ def _consume(
     rows = rows.repartition(partitions) if partitions else rows
     schema = from_arrow_schema(numbers_schema(CONSUMPTION_SCHEMA, given))
     return map_in_arrow(rows, Consumption(groups, given), schema)
+
+
+def _unquoted(json: Column) -> Column:
+    """A JSON text of a string, number or boolean as a plain text."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    return F.try_variant_get(F.try_parse_json(json), "$", "string")
+
+
+def _with_properties(
+    df: DataFrame,
+    groups: ConsumerGroups,
+    columns: Mapping[str, Column | str | None],
+    properties_from: Column | str | None,
+) -> DataFrame:
+    """The rows with a column for each property that SQL92 of the groups reads; texts, as all properties of RocketMQ."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    places = Properties(df, columns, properties_from)
+    wanted: dict[str, None] = {}
+    for data in (data for group in groups.groups for data in group.data.values()):
+        if data.expression_type == "SQL92":
+            read = Selector(data.sub_string, "rocketmq").names
+            wanted |= dict.fromkeys(name for name in read if not (name == "TAGS" and groups.columns.tags))
+    found = {name: places.of(name) for name in wanted}
+    values = {
+        name: F.lit(None).cast("string") if each is None else _unquoted(each.column) if each.typed else each.column
+        for name, each in found.items()
+    }  # fmt: skip
+    problem = first_problem(each.problem for each in found.values() if each is not None)
+    return df.withColumns({name: checked(value, problem, "raise", value) for name, value in values.items()})
 
 
 def assign(
@@ -308,6 +393,12 @@ class Preparation:
                     there &= batch.column(part).is_valid().to_numpy(zero_copy_only=False)
                 unnumbered = batch.filter(pa.array(~there)).select(self.parts)
                 batch = batch if there.all() else batch.filter(pa.array(there))
+                unread, reasons_unread = [], []
+                if PROBLEM in batch.schema.names:
+                    found_problems = batch.column(PROBLEM)
+                    unread = [pa.Table.from_batches([batch.filter(found_problems.is_valid()).select(self.parts)])]
+                    reasons_unread = found_problems.drop_null().to_pylist()
+                    batch = batch.filter(found_problems.is_null()).drop_columns([PROBLEM])
                 numbers = pa.Table.from_batches([batch.select(self.parts)])
                 rows = pa.Table.from_batches([batch]).drop_columns(list(self.parts))
                 schema = prepared_schema(message_schema(rows.schema, source), self.parts)
@@ -315,9 +406,9 @@ class Preparation:
                 made, rejects = to_messages(rows, np.arange(batch.num_rows), source)
                 kept, places = numbers.take(made.column(ROW)), [reject.row for reject in rejects]
                 lost = pa.concat_tables(
-                    [numbers.take(pa.array(places, pa.int64())), pa.Table.from_batches([unnumbered])]
+                    [numbers.take(pa.array(places, pa.int64())), pa.Table.from_batches([unnumbered]), *unread]
                 )
-                problems = [*map(problem_of, rejects), *[UNNUMBERED] * unnumbered.num_rows]
+                problems = [*map(problem_of, rejects), *[UNNUMBERED] * unnumbered.num_rows, *reasons_unread]
                 for table, found, reasons in (
                     (made, kept, pa.nulls(made.num_rows, pa.string())),
                     (pa.table({}), lost, pa.array(problems, pa.string())),

@@ -105,7 +105,9 @@ class Source(Checked):
     group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: the JMS default, 4.
     timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order in which
     messages are sent. properties: columns that become message properties; None: every column. types: the Java type of a
-    column, where it is not the one its stored type stands for.
+    column, where it is not the one its stored type stands for. properties_from: a column of maps, key and value
+    structs, structs, variants or JSON texts in which the other properties that selectors read are keys. columns: where
+    a property comes from: a column, ``column.key``, or a key in properties_from.
     """
 
     destination: str
@@ -124,6 +126,8 @@ class Source(Checked):
     order: OrderName = "rows"
     properties: tuple[str, ...] | None = None
     types: tuple[tuple[str, JavaTypeName], ...] = ()
+    properties_from: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
@@ -134,7 +138,12 @@ class Source(Checked):
             refuse_if("Source.priority", self.priority, text_problem(self.priority, _COLUMN))
         if self.order == "timestamp" and self.timestamp is None:
             refuse_if("Source.order", self.order, UNTIMED)
-        for name, columns in (("properties", self.properties or ()), ("types", [column for column, _ in self.types])):
+        named = (
+            ("properties", self.properties or ()),
+            ("types", [column for column, _ in self.types]),
+            ("columns", [name for name, _ in self.columns]),
+        )
+        for name, columns in named:
             if first_twice(columns):
                 refuse_if(f"Source.{name}", columns, ("names a column twice", "name each column once"))
 
@@ -149,8 +158,8 @@ class Source(Checked):
         return template_parts(self.destination)
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Every column the mapping needs apart from properties, each once."""
+    def mapped_columns(self) -> tuple[str, ...]:
+        """Every column, or key in ``properties_from``, that the mapping needs apart from properties, each once."""
         names = [*self.destination_columns, self.id, self.group, self.group_sequence, self.connection, self.body]
         if self.priority is not None:
             names.append(self.priority if isinstance(self.priority, str) else self.priority.column)

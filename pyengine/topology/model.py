@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
 
+from pyengine._engine.matching.selector import Selector
 from pyengine.attributes import frozen, named_arguments
 from pyengine.dataclass import dataclass
 from pyengine.destinations import Destination, DestinationMap, entry_pattern, most_specific, parse_destination
@@ -143,6 +144,23 @@ class Topology(Checked):
         names = {each.property_name for each in evictions if isinstance(each, UniquePropertyMessageEvictionStrategy)}
         filtered = any(policy.dispatch_policy == "client_id_filter" for policy in policies)
         return frozenset(names | ({"PTP_CLIENTID"} if filtered else set()))
+
+    @cached_property
+    def properties_read(self) -> tuple[str, ...]:
+        """Names that selectors and policies read, headers included, each once."""
+        texts = dict.fromkeys(consumer.selector for consumer in self.consumers if consumer.selector)
+        names = (name for text in texts for name in Selector(text).names)
+        return tuple(dict.fromkeys((*names, *sorted(self.policy_properties))))
+
+    def with_places(self) -> Topology:
+        """This topology, whose source names where each property that is read lies if ``properties_from`` says it."""
+        source = self.source
+        if not source.properties_from:
+            return self
+        given = {*dict(source.columns), *(source.properties or ())}
+        keys = [name for name in self.properties_read if name not in given and not name.startswith("JMS")]
+        places = (*source.columns, *((name, f"{source.properties_from}.{name}") for name in keys))
+        return replace(self, source=replace(source, columns=places))
 
     def covering(self, destination: str) -> tuple[Destination | str, ...]:
         """What ``policy_of`` and ``consumers_of`` depend on: equal for two queues, they have the same of both."""

@@ -96,12 +96,17 @@ def _source(table: Table, file: str) -> Source:
         priority=_priority(table),
         timestamp=timestamp,
         expiration=_moment(table, "expiration"),
-        **{key: table.text(key) for key in ("id", "group", "group_sequence", "connection", "body")},
+        columns=_columns(table.table("columns")),
+        **{key: table.text(key) for key in ("id", "group", "group_sequence", "connection", "body", "properties_from")},
     )
 
 
 def _types(table: Table) -> tuple[tuple[str, Any], ...]:
     return tuple((column, table.choice(column, JAVA_TYPES, "")) for column in table.values)
+
+
+def _columns(table: Table) -> tuple[tuple[str, str], ...]:
+    return tuple((name, table.text(name, required=True)) for name in table.values)
 
 
 def _priority(table: Table) -> str | Steps | None:

@@ -70,7 +70,7 @@ def settings_of(entry: Any) -> dict[str, Any]:
             value = UNLIMITED
         elif part.name in STRATEGIES:
             value = "none" if value is None else strategy_settings(part.name, value, _strategy(value))
-        elif part.name == "types" and isinstance(entry, Source):
+        elif part.name in ("types", "columns") and isinstance(entry, Source):
             value = dict(value)
         elif hasattr(value, "__dataclass_fields__"):
             value = settings_of(value)

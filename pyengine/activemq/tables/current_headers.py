@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine import Columns
 from pyengine.activemq.tables.assignments import compiled
+from pyengine.activemq.tables.typed_texts import TypedRows
 
 REDELIVERED, COUNT, FIRST = "JMSRedelivered", "JMSXDeliveryCount", "JMSXGroupFirstForConsumer"
 
@@ -41,7 +41,7 @@ def truth_now(
             for name, column in values.items():
                 place = batch.schema.get_field_index(name)
                 batch = batch.append_column(name, column) if place < 0 else batch.set_column(place, name, column)
-            truth[at] = compiled(selector).truth(Columns(batch))
+            truth[at] = TypedRows(batch).truth(compiled(selector))
     return truth
 
 

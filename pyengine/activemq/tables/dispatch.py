@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine import Columns
 from pyengine._engine.activemq.queue.batches import MessageColumns, offer_runs
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason
 from pyengine._engine.activemq.queue.queue import Queue
@@ -30,6 +29,7 @@ from pyengine.activemq.tables.assignments import TRUTH as TRUTH
 from pyengine.activemq.tables.assignments import compiled as compiled
 from pyengine.activemq.tables.shapes import Membership, Shape, Shapes
 from pyengine.activemq.tables.topic_dispatch import TopicDispatcher
+from pyengine.activemq.tables.typed_texts import TYPED, TypedRows
 from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MissingColumnError, shown
 from pyengine.topology import Topology
@@ -55,13 +55,16 @@ def columns_read(topology: Topology, available: Sequence[str], told: Sequence[st
 
     Raises MissingColumnError when a selector reads a property that the messages do not have.
     """
-    wanted = {ROW, DESTINATION, CONNECTION, BYTES, *_BEHIND_SELECTORS, *topology.policy_properties}
+    by_policies = topology.policy_properties
+    wanted = {ROW, DESTINATION, CONNECTION, BYTES, *_BEHIND_SELECTORS, *by_policies, *(TYPED + n for n in by_policies)}
     asked: set[str] = set()
     for consumer in topology.consumers:
         if TRUTH + consumer.selector in available:
             wanted.add(TRUTH + consumer.selector)
         elif consumer.selector:
             for name in compiled(consumer.selector).names:
+                if TYPED + name in available:
+                    name = TYPED + name
                 if name not in available and not name.startswith("JMS"):
                     raise MissingColumnError(
                         name, _properties(available), f"the source, read by consumer {consumer.name!r},"
@@ -79,7 +82,8 @@ def columns_read(topology: Topology, available: Sequence[str], told: Sequence[st
 
 
 def _properties(available: Sequence[str]) -> list[str]:
-    return [name for name in available if not name.startswith(("__", "JMS"))]
+    named = (name.removeprefix(TYPED) for name in available)
+    return [name for name in named if not name.startswith(("__", "JMS"))]
 
 
 def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_000) -> pa.Table:
@@ -555,7 +559,7 @@ class Answers:
         self.batch = batch
         self.spans: dict[str, list[tuple[int, int]]] = {}
         self.found: dict[str, np.ndarray[Any, Any]] = {}
-        self.imported: dict[tuple[int, int], Columns] = {}
+        self.imported: dict[tuple[int, int], TypedRows] = {}
 
     def announce(self, selector: str, spans: list[tuple[int, int]]) -> None:
         """A selector will be asked of these rows."""
@@ -572,9 +576,9 @@ class Answers:
                 spans = [(0, size)]
             truth = np.zeros(size, np.int8)
             for start, stop in spans:
-                columns = self.imported.get((start, stop))
-                if columns is None:
-                    columns = self.imported[start, stop] = Columns(self.batch.slice(start, stop - start))
-                truth[start:stop] = compiled(selector).truth(columns)
+                rows = self.imported.get((start, stop))
+                if rows is None:
+                    rows = self.imported[start, stop] = TypedRows(self.batch.slice(start, stop - start))
+                truth[start:stop] = rows.truth(compiled(selector))
             self.found[selector] = truth
         return self.found[selector]

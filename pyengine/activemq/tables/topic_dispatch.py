@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine import Columns, Selector
+from pyengine import Selector
 from pyengine._engine.activemq.topic.ledger import Event, EventKind, TopicDelivery
 from pyengine._engine.activemq.topic.message_audit import Audit
 from pyengine._engine.activemq.topic.topics import TopicRegion
@@ -32,6 +32,7 @@ from pyengine.activemq.tables.assignments import (
     persistent,
     whole_numbers,
 )
+from pyengine.activemq.tables.typed_texts import TYPED, TypedRows
 from pyengine.dataclass import dataclass
 from pyengine.errors import SelectorEvaluationError
 from pyengine.topology import Topology
@@ -141,11 +142,11 @@ class TopicDispatcher:
         if not batch.num_rows:
             return
         lines = _Lines()
-        columns = Columns(batch) if self._selectors else None
+        rows = TypedRows(batch)
         truths = {
             selector: batch.column(TRUTH + selector.text).to_pylist()
             if TRUTH + selector.text in batch.schema.names
-            else selector.truth(columns, missing="null").tolist()
+            else rows.truth(selector, missing="null").tolist()
             for selector in self._selectors
         }
         work = _Batch(kept_of(batch, np.zeros(batch.num_rows, bool)), truths)
@@ -167,8 +168,12 @@ class TopicDispatcher:
         for name, column in (("connection", CONNECTION), ("message_id", "JMSMessageID")):
             if column in batch.schema.names:
                 settings.append((name, batch.column(column).cast(pa.string()).to_pylist()))
-        properties = [(name, _property_values(batch.column(name))) for name in self._properties if name in
-                      batch.schema.names]  # fmt: skip
+        properties = [
+            (name, _property_values(batch.column(column)))
+            for name in self._properties
+            for column in (name, TYPED + name)
+            if column in batch.schema.names
+        ]
         for place, (key, name) in enumerate(zip(keys, names, strict=True)):
             if key != self._key or self._region is None:
                 if self._region is not None:

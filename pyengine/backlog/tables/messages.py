@@ -18,7 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyengine.activemq.tables.typed_texts import NO_PROPERTY, TYPED, by_type, plain_texts, typed_names
 from pyengine.backlog.tables.declared_types import MILLISECONDS, arrow_type, misfit, one_column, scaled, shown, typed
+from pyengine.backlog.tables.nested import flat, is_nested
 from pyengine.backlog.tables.rows import Reject
 from pyengine.errors import UnsupportedColumnError
 from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
@@ -26,8 +28,8 @@ from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
 ROW, DESTINATION, CONNECTION, BYTES = "__row", "__destination", "__connection", "__bytes"
 OWN_COLUMNS = (ROW, DESTINATION, CONNECTION, BYTES)
 # What stands beside the properties of a message on its way: here, in a dispatch, a stream's state and a Spark job.
-_TAKEN = {*OWN_COLUMNS, "__queue", "__key", "__attempts", "__error", "__event", "__shard", "__reject"}
-_TAKEN_PREFIXES = ("__truth:", "__row:")
+_TAKEN = {*OWN_COLUMNS, "__queue", "__key", "__attempts", "__error", "__event", "__shard", "__reject", "__problem"}
+_TAKEN_PREFIXES = ("__truth:", "__row:", TYPED)
 
 REJECT_SCHEMA = pa.schema(
     [
@@ -40,6 +42,7 @@ REJECT_SCHEMA = pa.schema(
     ]
 )
 
+NO_TIME = "is no ISO 8601 time of the years 1 to 9999"
 NO_MOMENT = "leads to no moment that fits a long"
 _HAS_OFFSET = r"(Z|z|[+-]\d\d:?\d\d|[+-]\d\d)$"
 
@@ -92,10 +95,15 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
     property whose type no message can carry or whose name is taken, and for a header's column of a type that cannot
     become it.
     """
+    if is_nested(source):
+        made = flat(columns.empty_table(), source, where)
+        return message_schema(made.rows.schema, made.source, where)
+    typed_by_row = {*typed_names(columns.names)}
+    columns = pa.schema([field.with_name(field.name.removeprefix(TYPED)) for field in columns])
     names = columns.names
     properties = names if source.properties is None else list(source.properties)
     declared = {name: arrow_type(java) for name, java in source.types}
-    for name in (*source.columns, *properties, *declared):
+    for name in (*source.mapped_columns, *properties, *declared):
         refuse_own_name(name)
         one_column(name, names, where)
     for (name, java), wanted in zip(source.types, declared.values(), strict=True):
@@ -103,7 +111,7 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
             typed(pa.array([], columns.field(name).type), wanted)
         except pa.ArrowNotImplementedError as error:
             raise UnsupportedColumnError(name, str(columns.field(name).type), f"it cannot become {java}") from error
-    _check_headers({name: declared.get(name, columns.field(name).type) for name in source.columns}, source)
+    _check_headers({name: declared.get(name, columns.field(name).type) for name in source.mapped_columns}, source)
     fields = [pa.field(ROW, pa.int64()), pa.field(DESTINATION, pa.string())]
     if source.connection:
         fields.append(pa.field(CONNECTION, pa.string()))
@@ -124,7 +132,7 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
     for name in properties:
         if name not in taken:
             type = declared[name] if name in declared else stored_type(name, columns.field(name).type)
-            fields.append(pa.field(name, type))
+            fields.append(pa.field(TYPED + name if name in typed_by_row and name not in declared else name, type))
     return pa.schema(fields)
 
 
@@ -160,8 +168,14 @@ def to_messages(rows: pa.Table, numbers: Any, source: Source) -> tuple[pa.Table,
     """
     numbers = np.asarray(numbers, np.int64)
     rows = rows.combine_chunks()
+    problems: dict[int, tuple[str, str, str]] = {}
+    if is_nested(source):
+        found = flat(rows, source)
+        rows, source, problems = found.rows.combine_chunks(), found.source, found.problems
     schema = message_schema(rows.schema, source)
     reading = _Reading(rows, numbers, source)
+    for index, problem in problems.items():
+        reading.reject(index, *problem)
     columns: dict[str, Any] = {ROW: pa.array(numbers, pa.int64()), DESTINATION: _destination(reading, source)}
     if source.connection:
         columns[CONNECTION] = reading.cast(source.connection, pa.string())
@@ -180,7 +194,7 @@ def to_messages(rows: pa.Table, numbers: Any, source: Source) -> tuple[pa.Table,
         columns["JMSExpiration"] = _moment(reading, source.expiration)
     for field in schema:
         if field.name not in columns and field.name != BYTES:
-            columns[field.name] = reading.cast(field.name, field.type)
+            columns[field.name] = reading.property(field.name, field.type)
     columns[BYTES] = _bytes(reading, source, columns, schema)
     table = pa.Table.from_arrays([columns[name] for name in schema.names], schema=schema)
     if not reading.rejects:
@@ -202,19 +216,54 @@ class _Reading:
     def reject(self, index: int, field: str, value: object, reason: str) -> None:
         self.rejects.setdefault(index, Reject(int(self.numbers[index]), field, _short(value), reason))
 
+    def property(self, name: str, type: pa.DataType) -> Any:
+        """A column of the messages, those with types by row as they are."""
+        if not name.startswith(TYPED):
+            return self.cast(name, type)
+        texts = self._stored(name)
+        self._refuse_objects(name.removeprefix(TYPED), by_type(texts))
+        return texts
+
+    def _refuse_objects(self, name: str, values: dict[str, Any]) -> None:
+        if (objects := values.pop("other", None)) is not None:
+            for index in np.flatnonzero(objects.is_valid().to_numpy(zero_copy_only=False)):
+                self.reject(int(index), name, objects[index].as_py(), NO_PROPERTY)
+
+    def typed(self, name: str) -> dict[str, Any] | None:
+        """The values of a column with types by row for each type; None for another column."""
+        if TYPED + name not in self.rows.column_names:
+            return None
+        values = by_type(self._stored(TYPED + name))
+        self._refuse_objects(name, values)
+        return values
+
     def column(self, name: str) -> Any:
+        if (values := self.typed(name)) is not None:
+            return self._as_one(name, values, self.declared.get(name, pa.string()))
+        plain = self._stored(name)
+        return self.converted(name, plain, self.declared[name]) if name in self.declared else plain
+
+    def _as_one(self, name: str, values: dict[str, Any], type: pa.DataType) -> Any:
+        if type == pa.string():
+            return plain_texts(self._stored(TYPED + name))
+        found: Any = pa.nulls(len(self.numbers), type)
+        for each in values.values():
+            found = pc.coalesce(found, self.converted(name, each, type))
+        return found
+
+    def _stored(self, name: str) -> Any:
         column = self.rows.column(name)
         array = (
             column.chunk(0)
             if column.num_chunks == 1
             else pa.concat_arrays(column.chunks or [pa.array([], column.type)])
         )
-        plain = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-        return self.converted(name, plain, self.declared[name]) if name in self.declared else plain
+        return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
     def cast(self, name: str, type: pa.DataType, required: str = "") -> Any:
         """The column in another type; a row whose value has no exact counterpart is rejected."""
-        array = self.column(name)
+        typed_values = self.typed(name) if name not in self.declared else None
+        array = self.column(name) if typed_values is None else self._as_one(name, typed_values, type)
         if required:
             for index in np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False)):
                 self.reject(int(index), name, None, f"{required} is missing")
@@ -290,7 +339,7 @@ def _bytes(reading: _Reading, source: Source, columns: dict[str, Any], schema: p
     for name in schema.names:
         if name in OWN_COLUMNS or name.startswith("JMS"):
             continue
-        values = columns[name]
+        values = plain_texts(columns[name]) if name.startswith(TYPED) else columns[name]
         if pa.types.is_string(values.type):
             total += pc.fill_null(pc.binary_length(values), 0).to_numpy(zero_copy_only=False)
         else:
@@ -315,7 +364,29 @@ def _priority(reading: _Reading, priority: str | Steps) -> Any:
 def _moment(reading: _Reading, moment: TimeColumn, required: str = "") -> Any:
     """Epoch milliseconds; a null is 0, as on a message that was not given the header, or where one is required a reject
     with these words."""
-    array = reading.column(moment.column)
+    typed_values = reading.typed(moment.column) if moment.column not in reading.declared else None
+    if typed_values is None:
+        array = reading.column(moment.column)
+        found = _milliseconds_of(reading, moment, array)
+    else:
+        found = array = pa.nulls(len(reading.numbers), pa.int64())
+        for kind, values in typed_values.items():
+            if kind not in ("string", "long"):
+                for index in np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)):
+                    reading.reject(int(index), moment.column, values[index].as_py(), NO_TIME)
+                continue
+            found = pc.coalesce(found, _milliseconds_of(reading, moment, values))
+            array = pc.if_else(values.is_valid(), 0, array)
+    if moment.plus_minutes:
+        found = _later(reading, moment.plus_minutes, found)
+    if required:
+        for index in np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False)):
+            name = moment.plus_minutes if array[index].is_valid else moment.column
+            reading.reject(int(index), name, None, required)
+    return pc.fill_null(found, 0)
+
+
+def _milliseconds_of(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
     if pa.types.is_integer(array.type):
         whole = reading.converted(moment.column, array, pa.int64())
         found = _scaled(reading, moment.column, whole, MILLISECONDS[moment.unit])
@@ -328,13 +399,7 @@ def _moment(reading: _Reading, moment: TimeColumn, required: str = "") -> Any:
         found = _parsed(reading, moment, array.cast(pa.string()))
     else:
         found = pa.nulls(len(array), pa.int64())
-    if moment.plus_minutes:
-        found = _later(reading, moment.plus_minutes, found)
-    if required:
-        for index in np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False)):
-            name = moment.plus_minutes if array[index].is_valid else moment.column
-            reading.reject(int(index), name, None, required)
-    return pc.fill_null(found, 0)
+    return found
 
 
 def _scaled(reading: _Reading, name: str, whole: Any, factor: int) -> Any:
@@ -388,8 +453,7 @@ def _parsed(reading: _Reading, moment: TimeColumn, array: Any) -> Any:
             return _zoned(array.cast(pa.timestamp("ms")).cast(pa.int64()), moment)
     except pa.ArrowInvalid:
         pass  # some row is no moment, or finer than a millisecond: found one by one below
-    problem = "is no ISO 8601 time of the years 1 to 9999"
-    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), moment), problem)
+    return reading.each(moment.column, array, pa.int64(), lambda text: _milliseconds(text[0].as_py(), moment), NO_TIME)
 
 
 def _milliseconds(text: str, moment: TimeColumn) -> int:

@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyengine import Columns
 from pyengine.activemq.tables.dispatch import DESTINATION, QUEUE, TRUTH, columns_read, compiled, order_columns
+from pyengine.activemq.tables.typed_texts import TYPED, TypedRows
 from pyengine.backlog.tables.messages import to_messages
 from pyengine.backlog.tables.output import replace_file
 from pyengine.backlog.tables.rows import Reject, Rows
@@ -96,9 +96,9 @@ def write_run(
     if only_needed:
         table = made.select(columns_read_plain(topology, needed))
     if truths and made.num_rows:
-        columns = Columns(made.select(needed).combine_chunks().to_batches()[0])
+        asked = TypedRows(made.select(needed).combine_chunks().to_batches()[0])
         for text in sorted(truths):
-            table = table.append_column(TRUTH + text, pa.array(compiled(text).truth(columns)))
+            table = table.append_column(TRUTH + text, pa.array(asked.truth(compiled(text))))
     else:
         for text in sorted(truths):
             table = table.append_column(TRUTH + text, pa.array([], pa.int8()))
@@ -120,7 +120,8 @@ def columns_read_plain(topology: Topology, needed: Sequence[str]) -> list[str]:
     """Of the columns that dispatch reads those that are no selector's: numbers, group and destination."""
     read = {name for each in topology.consumers if each.selector for name in compiled(each.selector).names}
     read -= topology.policy_properties
-    return [name for name in needed if name not in read or name.startswith(("__", "JMS"))]
+    own = [name for name in needed if not name.startswith(TYPED) or name.removeprefix(TYPED) not in read]
+    return [name for name in own if name not in read or name.startswith(("__", "JMS"))]
 
 
 def _rows_of_block(runs: int) -> int:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 from pyengine.backlog.tables.csv_rows import read_csv
 from pyengine.backlog.tables.declared_types import arrow_type, misfit, one_column, shown, typed
 from pyengine.backlog.tables.gzip_bytes import unpacked, whole_lines
+from pyengine.backlog.tables.nested import is_nested, places
 from pyengine.backlog.tables.odd_values import MIXED, odd_one, printable, settled_json, settled_texts
 from pyengine.backlog.tables.rows import Reject, Rows, required_pyarrow, row_numbers
 from pyengine.backlog.tables.table_formats import foreign_hint, refuse_tables
@@ -47,27 +48,51 @@ def read_source(source: Source) -> Rows:
     wanted = _wanted(source)
     if source.package:
         name, data = _packaged(source.package, source.table)
-        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], dict(source.types), wanted)
+        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], _columns_declared(source), wanted)
         _refuse_mixed([rows])
     else:
-        rows = read_files(_paths(source.path), source.format, dict(source.types), wanted)
+        rows = read_files(_paths(source.path), source.format, _columns_declared(source), wanted)
     if not rows.table.num_columns and not rows.table.num_rows and not rows.rejects:
         raise _nothing(source)
     if not rows.table.num_columns and rows.rejects:
         first = rows.rejects[0]
         problem = f"has no row that can be read; row {first.row} (from 0) {first.reason}"
         raise InvalidSourceError(_name(source), problem, "write one JSON object a line")
-    for column in (*source.columns, *(source.properties or ()), *(column for column, _ in source.types)):
+    for column in _needed(source, rows.table.column_names, _name(source)):
         one_column(column, rows.table.column_names, _name(source))
     return rows
 
 
+def _needed(source: Source, names: Sequence[str], where: str) -> Iterable[str]:
+    """Of columns with these names those that must be there."""
+    if is_nested(source):
+        return dict.fromkeys(place.column for place in places(source, names, where).values())
+    return (*source.mapped_columns, *(source.properties or ()), *(column for column, _ in source.types))
+
+
 def _wanted(source: Source) -> tuple[str, ...] | None:
-    """The columns that a source reads; None: all."""
-    if source.properties is None:
+    """The columns that a source reads, and perhaps names of keys in them; None: all."""
+    if source.properties is None and not source.properties_from:
         return None
     types = (column for column, _ in source.types)
-    return tuple(dict.fromkeys((*source.columns, *source.properties, *types)))
+    texts = dict(source.columns).values()
+    nested = (source.properties_from, *texts, *(text.partition(".")[0] for text in texts))
+    wanted = (*source.mapped_columns, *(source.properties or ()), *types, *nested)
+    return tuple(dict.fromkeys(name for name in wanted if name))
+
+
+def _declared(source: Source, names: Container[str]) -> dict[str, Any]:
+    """The declared types of columns; those of keys count where messages are made."""
+    if not is_nested(source):
+        return dict(source.types)
+    renamed = dict(source.columns)
+    return {name: java for name, java in source.types if name in names and name not in renamed}
+
+
+def _columns_declared(source: Source) -> dict[str, Any]:
+    """The declared types of a source of files whose columns are not known yet."""
+    nested = is_nested(source)
+    return {name: java for name, java in source.types if not nested or name in (source.properties or ())}
 
 
 def _name(source: Source) -> str:
@@ -239,7 +264,8 @@ def read_schema(piece: Piece, source: Source) -> Any:
 
     with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
         table = file.schema_arrow.empty_table()
-    return _apply_types(piece.path, table, row_numbers(0), [], dict(source.types)).table.schema
+    declared = _declared(source, table.column_names)
+    return _apply_types(piece.path, table, row_numbers(0), [], declared).table.schema
 
 
 def read_piece(piece: Piece, source: Source) -> Rows:
@@ -248,13 +274,16 @@ def read_piece(piece: Piece, source: Source) -> Rows:
     import pyarrow.parquet
 
     with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
-        wanted = _wanted(source)
+        wanted, names = _wanted(source), file.schema_arrow.names
+        if wanted is not None and is_nested(source):
+            wanted = tuple(_needed(source, names, piece.path))
         for name in wanted or ():
-            one_column(name, file.schema_arrow.names, piece.path)
+            one_column(name, names, piece.path)
         columns = None if wanted is None else list(wanted)
         table = file.read_row_groups(list(piece.row_groups), columns=columns, use_threads=False)
     numbers = arrow.compute.add(row_numbers(table.num_rows), piece.first)
-    return _apply_types(piece.path, table, numbers, [], dict(source.types), piece.file_first, texts_may_break=True)
+    declared = _declared(source, table.column_names)
+    return _apply_types(piece.path, table, numbers, [], declared, piece.file_first, texts_may_break=True)
 
 
 def read_stream(stream: BinaryIO, format: str, name: str, asked: Container[str]) -> Rows:

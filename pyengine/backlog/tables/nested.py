@@ -1,0 +1,251 @@
+"""Properties that lie in maps, key and value structs, structs or JSON texts: taken out of Arrow columns by their keys.
+
+pyengine.spark.properties does the same with Spark's expressions; tests compare the two.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyengine.activemq.tables.typed_texts import TYPED
+from pyengine.errors import MissingColumnError, UnsupportedColumnError
+from pyengine.topology import Source
+
+NOT_JSON = "is not JSON"
+NOT_AN_OBJECT = "is not a JSON object"
+NOT_UTF8 = "is not UTF-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """column: of the rows. key: inside it; None: the column itself."""
+
+    column: str
+    key: str | None = None
+
+    def __str__(self) -> str:
+        return self.column if self.key is None else f"{self.column}[{self.key!r}]"
+
+
+def place_of(text: str, names: Collection[str], properties_from: str, where: str) -> Place:
+    """Where a text of ``columns``, or a column that the source names, leads: to the column of this name, else behind
+    the name of a column and a dot to a key in it, else to a key in properties_from. Raises MissingColumnError."""
+    if text in names:
+        return Place(text)
+    if properties_from in names and text.startswith(f"{properties_from}."):
+        return Place(properties_from, text[len(properties_from) + 1 :])
+    column, dot, key = text.partition(".")
+    if dot and column in names and key:
+        return Place(column, key)
+    if properties_from in names:
+        return Place(properties_from, text)
+    raise MissingColumnError(properties_from or text, list(names), where)
+
+
+def is_nested(source: Source) -> bool:
+    """Whether rows of the source are more than columns with the names of properties."""
+    return bool(source.properties_from or source.columns)
+
+
+def places(source: Source, names: Sequence[str], where: str) -> dict[str, Place]:
+    """Where the properties and the columns that a source names lie. Raises MissingColumnError, UnsupportedColumnError
+    for a name that is both, in two places."""
+    given = dict(source.columns)
+    found = {name: Place(name) for name in _listed(source, names) if name not in given}
+    found |= {name: place_of(text, names, source.properties_from, where) for name, text in given.items()}
+    for name in source.mapped_columns:
+        place = place_of(name, names, source.properties_from, where)
+        if found.setdefault(name, place) != place:
+            refuse_two(name, str(found[name]), str(place))
+    return found
+
+
+def _listed(source: Source, names: Sequence[str]) -> Sequence[str]:
+    """The columns that are properties by themselves."""
+    if source.properties is not None:
+        return source.properties
+    return () if source.properties_from else names
+
+
+def refuse_two(name: str, *both: str) -> None:
+    """Raises UnsupportedColumnError for a name that stands for two places."""
+    hint = f"as a property it is {both[0]}, where the source names it {both[1]}; rename the column"
+    raise UnsupportedColumnError(name, "ambiguous", hint)
+
+
+@dataclass(slots=True)
+class Flat:
+    """rows: a table with a column for each property and for each column that the source names, TYPED before the name of
+    one whose values have types of their own. problems: place of a row -> (name, value, reason)."""
+
+    rows: pa.Table
+    source: Source
+    problems: dict[int, tuple[str, str, str]] = field(default_factory=dict)
+
+
+def flat(rows: pa.Table, source: Source, where: str = "the source") -> Flat:
+    """Rows with their properties as columns, and the source for them. Raises MissingColumnError for a column that is
+    not there, UnsupportedColumnError for one in which no key can be looked up."""
+    found: dict[str, Any] = {}
+    problems: dict[int, tuple[str, str, str]] = {}
+    sought: dict[str, Keyed] = {}
+    spots = places(source, rows.column_names, where)
+    for name, place in spots.items():
+        column = rows.column(place.column)
+        if place.key is None:
+            found[name] = column
+            continue
+        if place.column not in sought:
+            array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+            sought[place.column] = keyed(place.column, array)
+        values, typed, wrong = sought[place.column].get(place.key)
+        found[TYPED + name if typed else name] = values
+        for index, (value, reason) in wrong.items():
+            problems.setdefault(index, (place.column, value, reason))
+    table = pa.table(found) if found else rows.select([])
+    known = {name.removeprefix(TYPED) for name in found}
+    properties = dict.fromkeys((*_listed(source, rows.column_names), *dict(source.columns)))
+    types = tuple(each for each in source.types if each[0] in known)
+    plain = replace(source, properties=tuple(properties), properties_from="", columns=(), types=types)
+    return Flat(table, plain, problems)
+
+
+def _plain(array: Any) -> Any:
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def keyed(name: str, array: Any) -> Keyed:
+    """A column in which keys are looked up. name: for errors."""
+    return Keyed(name, _plain(array))
+
+
+Wrong = dict[int, tuple[str, str]]
+
+
+class Keyed:
+    """One column in which keys are looked up."""
+
+    def __init__(self, name: str, array: Any) -> None:
+        self.name = name
+        self.array = array
+        self.kinds = pa.types
+        kind = array.type
+        self.objects: list[Mapping[str, Any] | None] = []
+        self.wrong: Wrong = {}
+        if _is_text(kind) or pa.types.is_null(kind):
+            for index, text in enumerate(array.to_pylist()):
+                value, reason = (None, "") if text is None else parsed(text)
+                self.objects.append(value)
+                if reason:
+                    self.wrong[index] = (shown(text), reason)
+
+    def get(self, key: str) -> tuple[Any, bool, Wrong]:
+        """The values of a key, whether they are typed texts, and the rows that have none that can be read."""
+        kind, array = self.array.type, self.array
+        if _is_text(kind) or pa.types.is_null(kind):
+            return self._of_json(key)
+        if pa.types.is_map(kind) and _is_text(kind.key_type):
+            return _readable(pc.map_lookup(array, pa.scalar(key, kind.key_type), "last"))
+        if is_headers(kind):
+            return _readable(self._of_headers(key))
+        if pa.types.is_struct(kind):
+            return _readable(self._of_struct(key))
+        hint = "keys are looked up in maps, lists of key and value, structs and JSON texts"
+        raise UnsupportedColumnError(self.name, str(kind), hint)
+
+    def _of_headers(self, key: str) -> Any:
+        entries = self.array.flatten()
+        parents = pc.list_parent_indices(self.array).to_numpy(zero_copy_only=False)
+        keys, values = (pc.struct_field(entries, part) for part in _fields(entries.type))
+        same = pc.fill_null(pc.equal(keys.cast(pa.string()), key), False).to_numpy(zero_copy_only=False)
+        places = np.full(len(self.array), -1)
+        places[parents[same]] = np.flatnonzero(same)  # of several the last counts
+        return values.take(pa.array(places, mask=places < 0))
+
+    def _of_struct(self, key: str) -> Any:
+        found = self.array
+        for part in [key] if found.type.get_field_index(key) >= 0 else key.split("."):
+            if not pa.types.is_struct(found.type) or found.type.get_field_index(part) < 0:
+                names = [each.name for each in self.array.type]
+                raise MissingColumnError(key, names, f"the struct {self.name!r}")
+            found = pc.struct_field(found, part)
+        return found
+
+    def _of_json(self, key: str) -> tuple[Any, bool, Wrong]:
+        values = [None if every is None else every.get(key) for every in self.objects]
+        texts = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
+        return pa.array(texts, pa.string()), True, self.wrong
+
+
+def _is_text(kind: Any) -> bool:
+    kinds = pa.types
+    return bool(
+        kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_binary(kind) or kinds.is_large_binary(kind)
+    )
+
+
+def is_headers(kind: Any) -> bool:
+    """Whether an Arrow type is a list of structs of a key and a value, as Kafka's headers are."""
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
+        return False
+    return len(_fields(kind.value_type)) == 2 and kind.value_type.num_fields == 2
+
+
+def _fields(kind: Any) -> list[str]:
+    names = [each.name for each in kind]
+    return [name for wanted in ("key", "value") for name in names if name.lower() == wanted]
+
+
+def _readable(values: Any) -> tuple[Any, bool, Wrong]:
+    """Bytes as texts."""
+    kinds = pa.types
+    if not (kinds.is_binary(values.type) or kinds.is_large_binary(values.type)):
+        return values, False, {}
+    try:
+        return values.cast(pa.string()), False, {}
+    except pa.ArrowInvalid:
+        texts: list[str | None] = []
+        wrong: Wrong = {}
+        for index, value in enumerate(values.to_pylist()):
+            try:
+                texts.append(None if value is None else value.decode())
+            except UnicodeDecodeError:
+                texts.append(None)
+                wrong[index] = (shown(value), NOT_UTF8)
+        return pa.array(texts, pa.string()), False, wrong
+
+
+def parsed(text: str | bytes) -> tuple[Mapping[str, Any] | None, str]:
+    """A JSON object, and what is wrong with its text: as Spark's parse_json, a name that comes twice is refused."""
+    try:
+        value = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse)
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        return None, NOT_UTF8
+    except (ValueError, RecursionError):
+        return None, NOT_JSON
+    return (value, "") if isinstance(value, dict) else (None, NOT_AN_OBJECT)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name comes twice")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(constant)
+
+
+def shown(value: str | bytes) -> str:
+    """At most 200 characters of a value."""
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return text if len(text) <= 200 else text[:197] + "..."
