@@ -9,6 +9,7 @@ from pyengine.spark.logs import register_logs
 from pyengine.spark.native import NotNativeError
 from pyengine.spark.pipeline import Progress, RunResult, run
 from pyengine.spark.shards import assign_shards, dispatch_shards, write_shards
+from pyengine.spark.sql import register
 from pyengine.spark.streaming import dispatch_stream, held
 from pyengine.spark.sweep import sweep
 from pyengine.spark.transforms import dispatch, match
@@ -24,6 +25,7 @@ __all__ = [
     "held",
     "match",
     "matches",
+    "register",
     "register_logs",
     "run",
     "sweep",

@@ -85,6 +85,21 @@ def raised_on_driver() -> Iterator[None]:
 
 
 @contextmanager
+def reason_first(batch: int) -> Iterator[None]:
+    """Around a micro-batch: the error begins with its reason, where Spark shows a traceback and the reason last.
+
+    A cause without a traceback is what Python prints first.
+    """
+    try:
+        yield
+    except Exception as error:
+        kind = type(error)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        lines = str(error).strip().splitlines() or [""]
+        raise error from RuntimeError(f"micro-batch {batch}: {name}: {lines[0]}")
+
+
+@contextmanager
 def interrupted_as_such() -> Iterator[None]:
     """Around calls of Java: Ctrl-C is a KeyboardInterrupt, also where py4j failed in cleaning up behind it."""
     try:

@@ -135,7 +135,8 @@ class Properties:
             return self._value(name, F.try_element_at(column, F.lit(key)), kind.valueType)
         if (fields := _key_and_value(kind)) is not None:
             last = F.try_element_at(F.filter(column, lambda entry: entry[fields[0]] == F.lit(key)), F.lit(-1))
-            return self._value(name, last[fields[1]], kind.elementType[fields[1]].dataType)
+            entry: Any = kind
+            return self._value(name, last[fields[1]], entry.elementType[fields[1]].dataType)
         if isinstance(kind, T.StructType):
             for part in [key] if key in kind.names else key.split("."):
                 if not isinstance(kind, T.StructType) or part not in kind.names:
@@ -278,8 +279,8 @@ def pick(df: DataFrame, topology: Topology, columns: Given | None, properties_fr
     for name in source.mapped_columns:
         mapped[name] = where.at(name)
         if name in found and found[name] is not mapped[name]:
-            place = "a column of this name" if name in df.columns else f"a key in {where.container}"
-            refuse_two(name, dict(source.columns).get(name) or f"a key in {where.container}", place)
+            key = f"a key in {where.container}"
+            refuse_two(name, dict(source.columns).get(name, key), "a column" if name in df.columns else key)
     types = tuple(item for item in source.types if item[0] in found or item[0] in mapped)
     plain = replace(source, properties=tuple(found), types=types, properties_from="", columns=())
     every = {**mapped, **found}

@@ -196,8 +196,11 @@ class StateFolder:
         _unlink_older(Path(self.path), self._progress(batch).name, "progress*")
         _unlink_older(Path(self.path), self._coming(batch).name, "coming-*", ".coming-*")
 
-    def before(self, start: Progress, batch: int) -> Progress | None:
-        """How far the stream is where a micro-batch begins; None if it is done already. Raises SnapshotError."""
+    def before(self, start: Progress, batch: int, migrates: bool = False) -> Progress | None:
+        """How far the stream is where a micro-batch begins; None if it is done already. Raises SnapshotError.
+
+        migrates: what it is a stream of may differ, except the number of shards and the checkpoint.
+        """
         found, start = self.read_progress(), replace(start, checkpoint=self._checkpoint())
         if found is None:
             if batch:
@@ -205,10 +208,13 @@ class StateFolder:
                     f"{self.path}: the stream has come to micro-batch {batch}, and the folder holds no state of it"
                 )
             return start
-        if difference := found.difference(start):
+        same = replace(start, topology=found.topology, late=found.late, columns=found.columns) if migrates else start
+        if difference := found.difference(same):
+            hint = '; on_change="migrate" takes it over' if found.shards == start.shards and not migrates else ""
             raise SnapshotError(
                 f"{self.path}: it is the state of another stream: {difference}. Go on with what it was made with, or "
-                "give this stream a state and a sink of its own; pyengine.spark.held tells what waits in the former one"
+                "give this stream a state and a sink of its own; pyengine.spark.held tells what waits in the former "
+                f"one{hint}"
             )
         if batch == found.batch:
             return None

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine.activemq.tables.typed_texts import TYPED
 from pyengine.backlog.tables.output import replace_file, written
@@ -27,7 +27,7 @@ from pyengine.errors import (
     SnapshotError,
     UnsupportedColumnError,
 )
-from pyengine.spark.failure import problem_of, raised_on_driver, sent_to_driver
+from pyengine.spark.failure import problem_of, raised_on_driver, reason_first, sent_to_driver
 from pyengine.spark.functions import arrow_schema, has_column, map_in_arrow, quoted, refuse_ambiguous
 from pyengine.spark.properties import PROBLEM, Picked, source_of
 from pyengine.spark.row_numbers import PART, UNNUMBERED, numbers_of, numbers_schema, repeated_problems
@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-_EVENT, _SHARD = "__event", "__shard"
+OnChange = Literal["raise", "migrate"]
+_EVENT, _SHARD, _MARK = "__event", "__shard", "__mark"
 
 
 def dispatch_stream(
@@ -57,6 +58,8 @@ def dispatch_stream(
     partitions: int | None = None,
     columns: Mapping[str, str] | None = None,
     properties_from: str | None = None,
+    on_change: OnChange = "raise",
+    absent: Collection[str] = (),
 ) -> DataStreamWriter:
     """Dispatch a stream of messages; say ``.trigger(...).start()`` on what is returned.
 
@@ -99,6 +102,8 @@ def dispatch_stream(
     check("late", late, Collection[str])
     check("columns", columns, Mapping[str, str] | None)
     check("properties_from", properties_from, str | None)
+    check("on_change", on_change, OnChange)
+    check("absent", absent, Collection[str])
     for name, folder in (("state", state), ("sink", sink)):
         if folder == "":
             raise ConfigurationError(name, "''", "names no folder", "'.' is here")
@@ -139,7 +144,8 @@ def dispatch_stream(
     where = sink if callable(sink) else str(Path(sink).absolute())
     given = replace(source_of(topology, columns, properties_from), path="stream", package="", table="", format="")
     asked = replace(topology, source=given).to_text()
-    work = _Work(progress, str(state), where, row_names, event, asked, partitions)
+    migrates = tuple(absent) if on_change == "migrate" else None
+    work = _Work(progress, str(state), where, row_names, event, asked, partitions, migrates)
     return df.writeStream.foreachBatch(work).option("checkpointLocation", str(state / CHECKPOINT))
 
 
@@ -153,17 +159,40 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
     require_path("state", state)
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    progress = StateFolder(str(state)).read_progress()
-    if progress is None:
-        raise SnapshotError(f"{state}: no micro-batch of a stream was completed here")
+    progress = progress_of(state)
     return spark.range(progress.shards).mapInArrow(
         _Held(progress, str(Path(state).absolute())), from_arrow_schema(_carry(progress).told)
     )
 
 
+def progress_of(state: str | Path) -> Progress:
+    """How far a stream has come. Raises SnapshotError for a folder that holds no state."""
+    progress = StateFolder(str(state)).read_progress()
+    if progress is None:
+        raise SnapshotError(f"{state}: no micro-batch of a stream was completed here")
+    return progress
+
+
+def held_schema(state: str | Path) -> Any:
+    """The Arrow schema of what waits in a stream. Raises SnapshotError."""
+    return _carry(progress_of(state)).told
+
+
+def waiting(state: str | Path) -> Iterator[Any]:
+    """What waits in each shard of a stream, as tables. Raises SnapshotError."""
+    folder, progress = StateFolder(str(state)), progress_of(state)
+    for shard, generation in enumerate(progress.generations):
+        carry = _carry(progress)
+        carry.load(shard, folder.read_shard(shard, generation))
+        yield carry.held([shard])
+
+
 @dataclass(frozen=True)
 class _Work:
-    """What a micro-batch does. asked: the topology whose source says where the properties of the rows are."""
+    """What a micro-batch does. asked: the topology whose source says where the properties of the rows are.
+
+    migrates: None: another topology's state is refused; the properties that its messages lack.
+    """
 
     start: Progress
     state: str
@@ -172,12 +201,20 @@ class _Work:
     event: str | None
     asked: str
     partitions: int | None
+    migrates: tuple[str, ...] | None = None
 
     def __call__(self, df: DataFrame, batch: int) -> None:
+        with reason_first(batch):
+            self._do(df, batch)
+
+    def _do(self, df: DataFrame, batch: int) -> None:
         folder = StateFolder(self.state)
-        before = folder.before(self.start, batch)
+        before = folder.before(self.start, batch, self.migrates is not None)
         if before is None:
             return
+        now = replace(before, topology=self.start.topology, late=self.start.late, columns=self.start.columns)
+        if now != before:
+            self._refuse_losses(df, before, now)
         out = Path(self.state) / "deliveries" if callable(self.sink) else Path(self.sink)
         done, writing = out / f"batch={batch}", out / f"_batch={batch}.{uuid.uuid4().hex}"
         # The folder gets its name when everything of the micro-batch is written, the state of its shards too.
@@ -187,8 +224,8 @@ class _Work:
             with written(writing):
                 writing.mkdir(parents=True)
             with raised_on_driver():
-                shards = [shard for (shard,) in self._dispatched(df, before, batch, str(writing)).collect()]
-            folder.prepare_progress(before.with_batch(batch, shards))
+                shards = [shard for (shard,) in self._dispatched(df, before, now, batch, str(writing)).collect()]
+            folder.prepare_progress(now.with_batch(batch, shards))
             try:
                 with written(done):
                     writing.rename(done)
@@ -212,7 +249,19 @@ class _Work:
         path = re.sub(r"([*?{}\[\]])", r"\\\1", str(done))
         return df.sparkSession.read.schema(from_arrow_schema(_carry(self.start).told)).parquet(path)
 
-    def _dispatched(self, df: DataFrame, before: Progress, batch: int, writing: str) -> DataFrame:
+    def _refuse_losses(self, df: DataFrame, before: Progress, now: Progress) -> None:
+        """Raise SnapshotError if something of the state cannot be kept under the topology of now."""
+        rows = df.sparkSession.range(before.shards).mapInArrow(
+            _Losses(before, now, self.state, self.migrates or ()), "loss string"
+        )
+        with raised_on_driver():
+            lost = list(dict.fromkeys(loss for (loss,) in rows.collect()))
+        if lost:
+            more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
+            hint = "deliver what waits first, name new properties in absent, or begin a state and a sink of its own"
+            raise SnapshotError(f"{self.state}: the topology cannot be changed: {'; '.join(lost[:5])}{more}. {hint}")
+
+    def _dispatched(self, df: DataFrame, before: Progress, now: Progress, batch: int, writing: str) -> DataFrame:
         from pyspark.sql import functions as F  # noqa: N812
 
         from pyengine.backlog.tables.messages import ROW
@@ -234,12 +283,17 @@ class _Work:
                 happened.cast("string").alias(_EVENT),
                 F.explode(F.when(happened.isNull(), F.array(shard)).otherwise(every)).alias(_SHARD),
             )
+        if now != before:  # every shard migrates, also one that no row of the micro-batch is for
+            every = df.sparkSession.range(self.start.shards).select(F.col("id").cast("int").alias(_SHARD))
+            marks = every.withColumn(_MARK, F.lit(True))
+            rows = rows.withColumn(_MARK, F.lit(False)).unionByName(marks, allowMissingColumns=True)
         # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
         split = rows.repartition(_SHARD)
         if self.partitions:
             by_number = getattr(rows, "repartitionById", rows.repartition)  # pyspark 4.0 has none
             split = by_number(self.partitions, _SHARD)
-        return map_in_arrow(split, _Shards(before, self.state, batch, writing), "shard int")
+        work = _Shards(before, self.state, batch, writing, None if now == before else now)
+        return map_in_arrow(split, work, "shard int")
 
 
 def _queue_name(picked: Picked) -> Column:
@@ -294,16 +348,41 @@ class _Held:
 
 
 @dataclass(frozen=True)
+class _Losses:
+    """What a worker runs to find what another topology cannot keep of the shards. absent: as in dispatch_stream."""
+
+    progress: Progress
+    now: Progress
+    state: str
+    absent: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
+        import pyarrow as pa
+
+        with sent_to_driver():
+            folder, generations = StateFolder(self.state), self.progress.generations
+            for batch in batches:
+                lost: list[str] = []
+                for shard in batch.column(0).to_pylist():
+                    carry = _carry(self.progress)
+                    carry.load(shard, folder.read_shard(shard, generations[shard]))
+                    lost += carry.lost_in(_carry(self.now), self.absent)
+                yield pa.RecordBatch.from_pydict({"loss": pa.array(lost, pa.string())})
+
+
+@dataclass(frozen=True)
 class _Shards:
     """What a worker runs for the shards of one task: state in, messages through, deliveries and state out.
 
-    progress: before the micro-batch. It yields the shards that it wrote.
+    progress: before the micro-batch. It yields the shards that it wrote. now: of the topology that the stream goes on
+    with; None: the same.
     """
 
     progress: Progress
     state: str
     batch: int
     writing: str
+    now: Progress | None = None
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         # Thousands of live queues are made and none is garbage before the end: looking for cycles finds nothing.
@@ -319,6 +398,7 @@ class _Shards:
     def _run(self, batches: list[Any]) -> Iterator[Any]:
         import numpy as np
         import pyarrow as pa
+        import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
         if not batches:
@@ -330,6 +410,10 @@ class _Shards:
         folder, carry, generations = StateFolder(self.state), _carry(self.progress), self.progress.generations
         for shard in shards:
             carry.load(shard, folder.read_shard(shard, generations[shard]))
+        if self.now is not None:
+            former, carry = carry, _carry(self.now)
+            former.migrate(carry)
+            rows = rows.filter(pc.invert(rows.column(_MARK))).drop_columns([_MARK])
         deliveries = self._through(carry, rows)
         path = Path(self.writing) / f"part-{shards[0]:05d}.parquet"
         texts = [field.name for field in deliveries.schema if pa.types.is_dictionary(field.type)]

@@ -123,9 +123,29 @@ def match(
 
 
 @lru_cache(maxsize=8)
-def _index(texts: tuple[tuple[str, str], ...], dialect: DialectName, on_error: OnError) -> Subscriptions[str]:
+def index_of(texts: tuple[tuple[str, str], ...], dialect: DialectName, on_error: OnError) -> Subscriptions[str]:
     """The Subscriptions of these texts, built once per process."""
     return Subscriptions(texts, dialect=dialect, on_error=on_error)
+
+
+def lists_of(index: Subscriptions[str], batch: Any) -> Any:
+    """The names of the subscriptions that match each row of a batch, as an Arrow array of lists."""
+    import numpy as np
+    import pyarrow as pa
+
+    parts = TypedRows(batch).parts(typed_names(batch.schema.names))
+    answers = [index.match_places(part, missing="null") for _, part in parts]
+    if len(parts) == 1 and parts[0][0] is None:
+        ((offsets, places),) = answers
+    else:
+        rows_of = [np.arange(0) if at is None else at for at, _ in parts]
+        of_row = np.concatenate(
+            [np.repeat(at, np.diff(offsets)) for at, (offsets, _) in zip(rows_of, answers, strict=True)]
+        )
+        places = np.concatenate([places for _, places in answers])[np.argsort(of_row, kind="stable")]
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(of_row, minlength=batch.num_rows))])
+    names = pa.array(index.keys(), pa.string()).take(pa.array(places))
+    return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), names)
 
 
 class Subscribers:
@@ -147,26 +167,11 @@ class Subscribers:
 
     # Without annotations: Spark would read them as the shape of the function.
     def __call__(self, *arrays):  # type: ignore[no-untyped-def]
-        import numpy as np
         import pyarrow as pa
 
-        index = _index(self.texts, self.dialect, self.on_error)
+        index = index_of(self.texts, self.dialect, self.on_error)
         batch, problems = unread(columns_of(self.kind, self.names, arrays), self.on_error)
-        rows = TypedRows(batch)
-        parts = rows.parts(typed_names(self.names))
-        answers = [index.match_places(part, missing="null") for _, part in parts]
-        if len(parts) == 1 and parts[0][0] is None:
-            ((offsets, places),) = answers
-        else:
-            rows_of = [np.arange(0) if at is None else at for at, _ in parts]
-            of_row = np.concatenate(
-                [np.repeat(at, np.diff(offsets)) for at, (offsets, _) in zip(rows_of, answers, strict=True)]
-            )
-            places = np.concatenate([places for _, places in answers])[np.argsort(of_row, kind="stable")]
-            counts = np.bincount(of_row, minlength=rows.rows.num_rows)
-            offsets = np.concatenate([[0], np.cumsum(counts)])
-        names = pa.array(index.keys(), pa.string()).take(pa.array(places))
-        found = pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), names)
+        found = lists_of(index, batch)
         if problems is not None and problems.any():
             found = pa.array(
                 [[] if wrong else each for wrong, each in zip(problems, found.to_pylist(), strict=True)], found.type

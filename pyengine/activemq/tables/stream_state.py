@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -43,9 +43,10 @@ from pyengine.activemq.tables.dispatch import (
     message_columns,
 )
 from pyengine.activemq.tables.shapes import Membership, Shape, member_of, numbered
+from pyengine.activemq.tables.typed_texts import TYPED
 from pyengine.dataclass import dataclass
 from pyengine.errors import SnapshotError
-from pyengine.topology import Topology
+from pyengine.topology import Consumer, Policy, Topology
 
 STREAM_SCHEMA = ASSIGNMENT_SCHEMA.append(pa.field("attempt", pa.int32()))
 CODED_SCHEMA = encoded_schema(STREAM_SCHEMA, (*NAMED, "destination", "group"))
@@ -92,6 +93,17 @@ def encoded(messages: Any) -> Any:
     return messages
 
 
+def _same(former: Topology, then: Consumer, now: Topology, consumer: Consumer) -> bool:
+    """Whether a consumer of two topologies is subscribed in the same way."""
+    alike = replace(then, description="") == replace(consumer, description="")
+    return alike and former.prefetch_of(then) == now.prefetch_of(consumer)
+
+
+def _settings_of(topology: Topology, queue: str) -> Policy:
+    """The policy that applies to a queue, whatever it is written for."""
+    return replace(topology.policy_of(queue), destination="")
+
+
 class Carry:
     """The queues of some shards while one batch goes through them.
 
@@ -128,8 +140,11 @@ class Carry:
 
     # Bytes
 
-    def load(self, shard: int, data: bytes | None) -> None:
-        """Take a shard in; None: it has no state yet. Raises SnapshotError, also for another topology's state."""
+    def load(self, shard: int, data: bytes | None, former: Carry | None = None) -> None:
+        """Take a shard in; None: it has no state yet. Raises SnapshotError, also for another topology's state.
+
+        former: of whose topology the state is; its consumers of names that this topology lacks are not in it.
+        """
         if data is None:
             self._shards[shard] = _Shard(
                 [place for place, consumer in enumerate(self.topology.consumers) if consumer.name not in self._late]
@@ -144,23 +159,101 @@ class Carry:
             shared = SharedValues.restore(queues.schema.metadata[b"shared"])
         except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise SnapshotError("a shard's state is no Arrow stream of queues and messages") from error
-        if told["fingerprint"] != self.fingerprint:
+        if told["fingerprint"] != (former or self).fingerprint:
             raise SnapshotError(
                 "the state is of another topology, other late consumers or other columns: start a new state folder"
             )
         if told["shard"] != shard:
             raise SnapshotError(f"the state of shard {told['shard']} lies where that of shard {shard} should")
         first = len(self._names)
-        found = _Shard(list(told["roster"]), list(range(first, first + queues.num_rows)), shared, told["used"])
-        members = [{int(id): place for id, place in each} for each in told["members"]]
+        now_at = self._places_of(former)
+        roster = [now_at[place] for place in told["roster"]]
+        found = _Shard(roster, list(range(first, first + queues.num_rows)), shared, told["used"])
+        members = [{int(id): now_at[place] for id, place in each} for each in told["members"]]
         self._shards[shard] = found
         names = queues.column("name").to_pylist()
         self._names += names
         self._numbers.update(zip(names, found.queues, strict=True))
         self._blobs += queues.column("queue").to_pylist()
         self._stored_members += [members[code] for code in queues.column("members").to_pylist()]
+        if former is not None:
+            kept = self._with_columns_of_now(kept)
         keys = kept.column(_KEY).to_numpy() + (first << _SEQUENCE_BITS)
         self._kept = pa.concat_tables([self._kept, kept.set_column(0, _KEY, pa.array(keys))])
+
+    def _places_of(self, former: Carry | None) -> dict[int, int]:
+        """Place of a consumer in the former topology -> in this one."""
+        if former is None:
+            return {place: place for place in range(len(self.topology.consumers))}
+        return {place: self._places[name] for name, place in former._places.items() if name in self._places}
+
+    def _with_columns_of_now(self, kept: pa.Table) -> pa.Table:
+        columns = [
+            kept.column(field.name).cast(field.type)
+            if field.name in kept.column_names
+            else pa.nulls(kept.num_rows, field.type)
+            for field in self._kept.schema
+        ]
+        return pa.Table.from_arrays(columns, schema=self._kept.schema)
+
+    # Another topology
+
+    def lost_in(self, now: Carry, absent: Iterable[str] = ()) -> list[str]:
+        """What of the shards that are loaded cannot be kept under another topology, in words; empty: everything can.
+
+        absent: properties that the messages which wait here do not have.
+        """
+        found: list[str] = []
+        was, will = self.columns.field(ROW).type, now.columns.field(ROW).type
+        if was != will:
+            found.append(f"rows are numbered by {was}, not by {will}")
+        names = [self._names[number] for shard in self._shards.values() for number in shard.queues]
+        for name in names:
+            if _settings_of(self.topology, name) != _settings_of(now.topology, name):
+                found.append(f"queue {name}: its policy is another one, and a queue keeps the settings it began with")
+        keys = self._kept.column(_KEY).to_numpy()
+        with_backlog = [self._names[number] for number in np.unique(keys >> _SEQUENCE_BITS).tolist()]
+        given = {*absent, *self._kept.column_names}
+        for name in with_backlog:
+            for consumer in now.topology.consumers_of(name):
+                read = compiled(consumer.selector).names if consumer.selector else ()
+                lacking = [each for each in read if not given & {each, TYPED + each} and not each.startswith("JMS")]
+                found += [
+                    f"queue {name}: messages wait there whose {each} was not kept, and {consumer.name} reads it"
+                    for each in lacking
+                ]
+        for wanted in now._kept.schema:
+            if wanted.name in self._kept.column_names:
+                try:
+                    self._kept.column(wanted.name).cast(wanted.type)
+                except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                    kind = self._kept.schema.field(wanted.name).type
+                    found.append(f"{wanted.name} is {kind} in messages that wait, not {wanted.type}")
+        return list(dict.fromkeys(found))
+
+    def migrate(self, now: Carry, at: int = 0) -> None:
+        """Hand all shards over to another topology, as a broker would: consumers that are gone or changed leave, what
+        they hold goes to the others, then those that are new or changed join. The others keep their groups and turns.
+
+        now: without shards yet. at: ms.
+        """
+        there = {self.topology.consumers[place].name for shard in self._shards.values() for place in shard.roster}
+        former = {consumer.name: consumer for consumer in self.topology.consumers}
+        stay = {
+            consumer.name
+            for consumer in now.topology.consumers
+            if consumer.name in former and _same(self.topology, former[consumer.name], now.topology, consumer)
+        }
+        for name in former:
+            if name in there and name not in stay:
+                self.event("leave", name, at)
+        for shard in self._shards:
+            now.load(shard, self.save(shard), self)
+        now._out = [*self._out, *now._out]
+        for consumer in now.topology.consumers:
+            joins = consumer.name in there if consumer.name in former else consumer.name not in now._late
+            if joins and consumer.name not in stay:
+                now.event("join", consumer.name, at)
 
     def save(self, shard: int) -> bytes:
         """The shard as it is now."""

@@ -352,3 +352,79 @@ def test_an_eviction_property_may_be_a_decimal() -> None:
     reasons = [dispatch_table(topology, each).sort_by("row").column("reason").to_pylist() for each in (made, doubles)]
     assert reasons[0] == reasons[1]
     assert "discarded" in reasons[0]
+
+
+# Another topology
+
+
+def migrated(stream: Stream, former: Carry, now: Carry) -> Stream:
+    """A stream that goes on under another topology."""
+    former.migrate(now)
+    after = Stream(now.topology, now.columns, now._late)
+    after.told = [*stream.told, now.take()]
+    after.bytes = {shard: now.save(shard) for shard in stream.bytes}
+    return after
+
+
+@settings(max_examples=60, deadline=None)
+@given(consumers=consumers, others=consumers, policy=policies, rows=rows, cut=st.integers(0, 40), data=st.data())
+def test_a_changed_topology_is_consumers_that_leave_and_join(
+    consumers: list[Consumer], others: list[Consumer], policy: Policy, rows: list[dict[str, Any]], cut: int, data: Any
+) -> None:
+    """As if all consumers of before and behind had been in one topology, each there in its time."""
+    changed = [replace(data.draw(st.sampled_from(others)), name=each.name) for each in consumers if others]
+    after = [
+        data.draw(st.sampled_from([each, *changed[place : place + 1], None])) for place, each in enumerate(consumers)
+    ]
+    kept = [each for each in after if each is not None]
+    behind = data.draw(st.permutations([*kept, *others[: data.draw(st.integers(0, 2))]]))
+    stays = [each.name for each in behind if each in consumers]
+    renamed = [each if each.name in stays else replace(each, name=f"new {each.name}") for each in behind]
+    both = topology_of([*consumers, *(each for each in renamed if each.name not in stays)], policy)
+    was, will = topology_of(consumers, policy), topology_of(list(behind), policy)
+    messages = messages_of(both, rows)
+    stream = Stream(was, messages.schema)
+    expected = Stream(both, messages.schema, frozenset(each.name for each in renamed if each.name not in stays))
+    for each in (stream, expected):
+        each.feed(messages.slice(0, cut))
+    assert stream.opened().lost_in(Carry(will, messages.schema)) == []
+    stream = migrated(stream, stream.opened(), Carry(will, messages.schema))
+    for each in consumers:
+        if each.name not in stays:
+            assert expected.event("leave", each.name, 0) == ""
+    for each in renamed:
+        if each.name not in stays:
+            assert expected.event("join", each.name, 0) == ""
+    for each in (stream, expected):
+        each.feed(messages.slice(cut))
+
+    def lines(found: Stream) -> list[dict[str, Any]]:
+        told = found.everything().to_pylist()
+        for line in told:
+            for name in ("consumer", "blocked_by"):
+                line[name] = line[name] and line[name].removeprefix("new ")
+        return sorted(told, key=lambda line: (line["row"], line["attempt"]))
+
+    assert lines(stream) == lines(expected)
+
+
+def test_what_another_topology_cannot_keep_is_named() -> None:
+    rows = [{"queue": "q.a", "n": n, "color": "blue"} for n in range(3)]
+    was = topology_of([Consumer("a", "q.>", selector="n > 5")], Policy("q.>"))
+    messages = messages_of(was, rows)
+    stream = Stream(was, messages.schema)
+    stream.feed(messages)
+    other = topology_of([Consumer("a", "q.>", selector="color = 'blue'")], Policy("q.>"))
+    columns = messages_of(other, rows).schema
+    lost = stream.opened().lost_in(Carry(other, columns))
+    assert lost == ["queue q.a: messages wait there whose color was not kept, and a reads it"]
+    assert stream.opened().lost_in(Carry(other, columns), ["color"]) == []
+    elsewhere = topology_of([Consumer("a", "q.b", selector="color = 'blue'")], Policy("q.>"))
+    assert stream.opened().lost_in(Carry(elsewhere, columns)) == []
+    slow = topology_of([Consumer("a", "q.>", selector="n > 5")], Policy("q.>", max_page_size=1))
+    (words,) = stream.opened().lost_in(Carry(slow, messages.schema))
+    assert words.startswith("queue q.a: its policy is another one")
+    narrow = messages.schema.set(messages.schema.get_field_index("n"), pa.field("n", pa.bool_()))
+    struct = pa.schema([pa.field("__row", pa.struct([("p", pa.int64())])), *narrow.remove(0)])
+    words = stream.opened().lost_in(Carry(was, struct))[0]
+    assert words.startswith("rows are numbered by int64, not by struct")
