@@ -41,7 +41,7 @@ def unread(batch: Any, on_error: OnError) -> tuple[Any, np.ndarray[Any, Any] | N
             if name.startswith(TYPED):
                 objects = pc.fill_null(pc.match_substring_regex(batch.column(place), r"^[\[{]"), False)
                 if pc.any(objects).as_py():
-                    batch, _ = _with_problems(batch, objects)
+                    batch = _with_problems(batch, objects)
                     batch = batch.set_column(place, name, pc.if_else(objects, None, batch.column(place)))
     if PROBLEM not in batch.schema.names:
         return batch, None
@@ -54,15 +54,15 @@ def unread(batch: Any, on_error: OnError) -> tuple[Any, np.ndarray[Any, Any] | N
     return batch.drop_columns([PROBLEM]), np.asarray(there, bool)
 
 
-def _with_problems(batch: Any, wrong: Any) -> tuple[Any, Any]:
+def _with_problems(batch: Any, wrong: Any) -> Any:
     """The batch in which these rows have a problem too."""
     import pyarrow.compute as pc
 
-    told = pc.if_else(wrong, NO_PROPERTY, None)
+    problems = pc.if_else(wrong, NO_PROPERTY, None)
     place = batch.schema.get_field_index(PROBLEM)
     if place < 0:
-        return batch.append_column(PROBLEM, told), told
-    return batch.set_column(place, PROBLEM, pc.coalesce(batch.column(place), told)), told
+        return batch.append_column(PROBLEM, problems)
+    return batch.set_column(place, PROBLEM, pc.coalesce(batch.column(place), problems))
 
 
 class SelectorMask:
@@ -311,7 +311,7 @@ def _of_keys(
         else:
             return checked(F.coalesce(truth, F.lit(False)), problem, on_error, F.lit(False))
         using = "auto"
-    kind, made = udf_of(using)
+    kind, worker = udf_of(using)
     names = [TYPED + name if each.typed else name for name, each in found.items()]
     inputs = [each.column for each in found.values()]
     if problem is not None:
@@ -321,7 +321,7 @@ def _of_keys(
         if not re.match(r"(?!binary|array|map|struct|variant)", each.kind):
             raise UnsupportedColumnError(name, each.kind, "cast it, or leave it out of the selector")
     work = SelectorMask(selector, dialect, tuple(names), on_error, kind)
-    mask: Column = made(work, "boolean")(*worker_inputs(kind, inputs))
+    mask: Column = worker(work, "boolean")(*worker_inputs(kind, inputs))
     return mask
 
 

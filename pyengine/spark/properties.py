@@ -152,11 +152,11 @@ class Properties:
         if name not in self._parsed:
             text = column.cast("string") if kinds == "binary" else column
             variant = F.try_parse_json(text)
-            told = F.concat(F.lit(f"{name} = '"), F.substring(text, 1, 200), F.lit("': "))
+            shown = F.concat(F.lit(f"{name} = '"), F.substring(text, 1, 200), F.lit("': "))
             what = F.when(variant.isNull(), F.lit(NOT_JSON)).when(
                 ~F.rlike(text, F.lit(r"^\s*[{]")), F.lit(NOT_AN_OBJECT)
             )
-            self._parsed[name] = variant, F.when(text.isNotNull(), F.concat(told, what))
+            self._parsed[name] = variant, F.when(text.isNotNull(), F.concat(shown, what))
         variant, problem = self._parsed[name]
         return self._of_variant(variant, _path(key), problem)
 

@@ -44,10 +44,10 @@ def register(session: SparkSession, subscriptions: Mapping[str, Mapping[str, str
     known = {name: tuple(texts.items()) for name, texts in (subscriptions or {}).items()}
     for texts in known.values():
         Subscriptions(texts)
-    made: Any = arrow_udf
+    function: Any = arrow_udf
     table: Any = udtf
-    session.udf.register("pyengine_matches", made(Matches(), "boolean"))
-    session.udf.register("pyengine_match", made(Match(known), "array<string>"))
+    session.udf.register("pyengine_matches", function(Matches(), "boolean"))
+    session.udf.register("pyengine_match", function(Match(known), "array<string>"))
     session.udtf.register("pyengine_dispatch", table(DispatchRows))
     session.udtf.register("pyengine_held", table(HeldRows))
 

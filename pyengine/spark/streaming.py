@@ -175,7 +175,7 @@ def progress_of(state: str | Path) -> Progress:
 
 def held_schema(state: str | Path) -> Any:
     """The Arrow schema of what waits in a stream. Raises SnapshotError."""
-    return _carry(progress_of(state)).told
+    return _carry(progress_of(state)).held(()).schema
 
 
 def waiting(state: str | Path) -> Iterator[Any]:
@@ -189,7 +189,7 @@ def waiting(state: str | Path) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a micro-batch does. asked: the topology whose source says where the properties of the rows are.
+    """What a micro-batch does. asked: the topology with the places of the rows' properties.
 
     migrates: None: another topology's state is refused; the properties that its messages lack.
     """
@@ -284,8 +284,9 @@ class _Work:
                 F.explode(F.when(happened.isNull(), F.array(shard)).otherwise(every)).alias(_SHARD),
             )
         if now != before:  # every shard migrates, also one that no row of the micro-batch is for
-            every = df.sparkSession.range(self.start.shards).select(F.col("id").cast("int").alias(_SHARD))
-            marks = every.withColumn(_MARK, F.lit(True))
+            marks = df.sparkSession.range(self.start.shards).select(
+                F.col("id").cast("int").alias(_SHARD), F.lit(True).alias(_MARK)
+            )
             rows = rows.withColumn(_MARK, F.lit(False)).unionByName(marks, allowMissingColumns=True)
         # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
         split = rows.repartition(_SHARD)
@@ -307,7 +308,7 @@ def _queue_name(picked: Picked) -> Column:
             parts.append(F.lit(part))
         elif name in picked.columns:
             parts.append(picked.columns[name].cast("string"))
-        else:  # a JSON text: rows of one queue have one text of its name
+        else:  # JSON: the rows of a queue have one spelling of the name
             parts.append(F.regexp_replace(picked.columns[TYPED + name], '^"|"$', ""))
     return F.concat(*parts)
 

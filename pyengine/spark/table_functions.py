@@ -28,7 +28,7 @@ class AnalyzedDispatch(AnalyzeResult):
 
 
 def _topology(text: str) -> Topology:
-    """A topology by its TOML, which need not say where rows come from, or by the path of its file."""
+    """A topology by its TOML, which needs no path of the rows, or by the path of its file."""
     if text.endswith(".toml") and "\n" not in text:
         return Topology.load(text)
     source = tomllib.loads(text).get("source", {})
@@ -81,12 +81,14 @@ class DispatchRows:
         table = pa.Table.from_pylist(self.rows, schema)
         numbers = table.column(self.analyzed.row).cast(pa.int64())
         table = table.append_column(ROW, numbers).combine_chunks()
-        made = pa.Table.from_batches(Preparation(self.analyzed.topology, (ROW,))(table.to_batches()))
-        names = made.column(DESTINATION)
-        made = made.append_column(QUEUE, pc.rank(names, tiebreaker="min", null_placement="at_end").cast(pa.int64()))
-        order = order_columns(topology, made.column_names)
-        made = made.sort_by([(name, "ascending") for name in order]).combine_chunks()
-        for batch in Assignment(self.analyzed.topology, (self.analyzed.row,), tuple(order))(made.to_batches()):
+        messages = pa.Table.from_batches(Preparation(self.analyzed.topology, (ROW,))(table.to_batches()))
+        names = messages.column(DESTINATION)
+        messages = messages.append_column(
+            QUEUE, pc.rank(names, tiebreaker="min", null_placement="at_end").cast(pa.int64())
+        )
+        order = order_columns(topology, messages.column_names)
+        messages = messages.sort_by([(name, "ascending") for name in order]).combine_chunks()
+        for batch in Assignment(self.analyzed.topology, (self.analyzed.row,), tuple(order))(messages.to_batches()):
             for line in batch.to_pylist():
                 yield tuple(line.values())
 

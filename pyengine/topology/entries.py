@@ -11,7 +11,9 @@ from pyengine.topology.checked import Checked, Properties, check_selector, refus
 from pyengine.topology.limits import (
     QUEUES_AND_TOPICS,
     UNTIMED,
+    delimiter_problem,
     destination_problem,
+    encoding_problem,
     first_twice,
     source_problem,
     steps_problem,
@@ -107,7 +109,8 @@ class Source(Checked):
     messages are sent. properties: columns that become message properties; None: every column. types: the Java type of a
     column, where it is not the one its stored type stands for. properties_from: a column of maps, key and value
     structs, structs, variants or JSON texts in which the other properties that selectors read are keys. columns: where
-    a property comes from: a column, ``column.key``, or a key in properties_from.
+    a property comes from: a column, ``column.key``, or a key in properties_from. delimiter: of CSV, one ASCII
+    character. encoding: of CSV and JSON lines, by its name in Python.
     """
 
     destination: str
@@ -128,6 +131,8 @@ class Source(Checked):
     types: tuple[tuple[str, JavaTypeName], ...] = ()
     properties_from: str = ""
     columns: tuple[tuple[str, str], ...] = ()
+    delimiter: str = ","
+    encoding: str = "utf-8"
 
     def __post_init__(self) -> None:
         Checked.__post_init__(self)
@@ -138,6 +143,8 @@ class Source(Checked):
             refuse_if("Source.priority", self.priority, text_problem(self.priority, _COLUMN))
         if self.order == "timestamp" and self.timestamp is None:
             refuse_if("Source.order", self.order, UNTIMED)
+        refuse_if("Source.delimiter", self.delimiter, delimiter_problem(self.delimiter))
+        refuse_if("Source.encoding", self.encoding, encoding_problem(self.encoding))
         named = (
             ("properties", self.properties or ()),
             ("types", [column for column, _ in self.types]),

@@ -6,6 +6,7 @@ Each function answers None, or what is wrong with a value and what to write inst
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Sequence
 
@@ -133,6 +134,22 @@ def source_problem(path: str, package: str, table: str) -> tuple[str, str, str] 
     if bool(table) != bool(package):
         return "table", "goes together with package", "give both or neither"
     return None
+
+
+def delimiter_problem(delimiter: str) -> Problem | None:
+    """What keeps a string from parting the fields of CSV."""
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
+        return "must be one ASCII character, no quote or line end", 'for a tab write "\\t"'
+    return None
+
+
+def encoding_problem(encoding: str) -> Problem | None:
+    """What keeps a name from being an encoding of texts."""
+    try:
+        known = codecs.lookup(encoding)._is_text_encoding
+    except (LookupError, ValueError):
+        known = False
+    return None if known else ("is not an encoding that Python knows", "such as utf-8, utf-16, latin-1, cp1252, gbk")
 
 
 def first_twice(names: Iterable[str]) -> tuple[int, int] | None:

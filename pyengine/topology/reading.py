@@ -22,6 +22,8 @@ from pyengine.topology.limits import (
     PLACES_HINT,
     QUEUES_AND_TOPICS,
     UNTIMED,
+    delimiter_problem,
+    encoding_problem,
     source_problem,
     steps_problem,
     template_problem,
@@ -81,6 +83,9 @@ def _source(table: Table, file: str) -> Source:
         path = str(Path(file).resolve().parent / path)
     destination = table.text("destination", required=True)
     table.refuse_if("destination", template_problem(destination))
+    delimiter, encoding = table.text("delimiter") or ",", table.text("encoding") or "utf-8"
+    table.refuse_if("delimiter", delimiter_problem(delimiter))
+    table.refuse_if("encoding", encoding_problem(encoding))
     order, timestamp = cast(OrderName, table.choice("order", get_args(OrderName), "rows")), _moment(table, "timestamp")
     if order == "timestamp" and timestamp is None:
         table.refuse("order", *UNTIMED)
@@ -97,6 +102,8 @@ def _source(table: Table, file: str) -> Source:
         timestamp=timestamp,
         expiration=_moment(table, "expiration"),
         columns=_columns(table.table("columns")),
+        delimiter=delimiter,
+        encoding=encoding,
         **{key: table.text(key) for key in ("id", "group", "group_sequence", "connection", "body", "properties_from")},
     )
 

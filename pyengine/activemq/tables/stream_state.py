@@ -100,7 +100,7 @@ def _same(former: Topology, then: Consumer, now: Topology, consumer: Consumer) -
 
 
 def _settings_of(topology: Topology, queue: str) -> Policy:
-    """The policy that applies to a queue, whatever it is written for."""
+    """The policy that applies to a queue, without the destination of its entry."""
     return replace(topology.policy_of(queue), destination="")
 
 

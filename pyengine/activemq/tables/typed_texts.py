@@ -104,7 +104,7 @@ def typed_names(names: Iterable[str]) -> tuple[str, ...]:
 
 
 class TypedRows:
-    """Rows of messages that selectors are asked about, whatever the types of their properties."""
+    """Rows of messages that selectors are asked about; their properties may have any types."""
 
     def __init__(self, rows: Any) -> None:
         self.rows = rows

@@ -70,12 +70,12 @@ def _in_utf8(file: BinaryIO, mark: str | None) -> Iterator[bytes]:
         yield _NOT_UTF8.sub(lambda found: ("NA" if found["kept"] else "") if mark is None else mark, text).encode()
 
 
-def _looked_at(file: BinaryIO) -> tuple[int, bool, bool]:
-    """Of a CSV file: the commas in its first block, whether it has quotes, whether it is UTF-8."""
+def _looked_at(file: BinaryIO, delimiter: bytes) -> tuple[int, bool, bool]:
+    """Of a CSV file: the delimiters in its first block, whether it has quotes, whether it is UTF-8."""
     commas, quoted, valid = -1, False, True
     decoder = codecs.getincrementaldecoder("utf-8")()
     for block in chain(_blocks(file), (b"",)):
-        commas = block.count(b",") if commas < 0 else commas
+        commas = block.count(delimiter) if commas < 0 else commas
         quoted = quoted or b'"' in block
         try:
             if valid:
@@ -85,7 +85,7 @@ def _looked_at(file: BinaryIO) -> tuple[int, bool, bool]:
     return commas, quoted, valid
 
 
-def _row_lines(file: Any, quoted: bool) -> list[tuple[int, int]]:
+def _row_lines(file: Any, quoted: bool, delimiter: str) -> list[tuple[int, int]]:
     """Lines of rows, as in Rows: a header, empty lines, and line ends in quotes are lines and no rows."""
     with _opened(file) as opened:
         if not quoted and not _has_empty_lines(opened):
@@ -94,7 +94,7 @@ def _row_lines(file: Any, quoted: bool) -> list[tuple[int, int]]:
     with _opened(file) as opened:
         text = io.TextIOWrapper(opened, "utf-8", "surrogateescape", newline="")
         try:
-            reader = csv.reader(text)
+            reader = csv.reader(text, delimiter=delimiter)
             row, begins = -2, 0
             for record in reader:
                 if record:
@@ -120,7 +120,7 @@ def _has_empty_lines(file: BinaryIO) -> bool:
 
 
 def read_csv(
-    name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None
+    name: str, file: Any, types: dict[str, Any], wanted: Container[str] | None, delimiter: str = ","
 ) -> tuple[Any, Any, list[Reject], list[tuple[int, int]]]:
     """An Arrow table, the numbers of its rows, the rows that cannot be read, and the lines of rows as in Rows.
 
@@ -138,9 +138,9 @@ def read_csv(
     arrow = required_pyarrow()
     rejects: list[Reject] = []
     with _opened(file) as opened:
-        commas, quoted, valid = _looked_at(opened)
+        commas, quoted, valid = _looked_at(opened, delimiter.encode())
     closed = False
-    last = "," * (commas + 2)
+    last = delimiter * (commas + 2)
     ending = f"\n{last}\n".encode() if quoted else b"\n"
 
     def refuse(row: Any) -> str:
@@ -158,7 +158,9 @@ def read_csv(
             return arrow_csv.read_csv(
                 _Followed(_blocks(opened) if valid else _in_utf8(opened, mark), ending),
                 read_options=arrow_csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-                parse_options=arrow_csv.ParseOptions(invalid_row_handler=refuse, newlines_in_values=quoted),
+                parse_options=arrow_csv.ParseOptions(
+                    delimiter=delimiter, invalid_row_handler=refuse, newlines_in_values=quoted
+                ),
                 convert_options=arrow_csv.ConvertOptions(strings_can_be_null=True, **convert),
             )
 
@@ -218,7 +220,7 @@ def read_csv(
     if unheld:
         keep = arrow.array([index not in unheld for index in range(table.num_rows)], arrow.bool_())
         table, numbers = table.filter(keep), numbers.filter(keep)
-    return table, numbers, [*rejects, *unheld.values()], _row_lines(file, quoted)
+    return table, numbers, [*rejects, *unheld.values()], _row_lines(file, quoted, delimiter)
 
 
 def _may_be_rounded(doubles: Any) -> Any:

@@ -28,7 +28,18 @@ from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn
 ROW, DESTINATION, CONNECTION, BYTES = "__row", "__destination", "__connection", "__bytes"
 OWN_COLUMNS = (ROW, DESTINATION, CONNECTION, BYTES)
 # What stands beside the properties of a message on its way: here, in a dispatch, a stream's state and a Spark job.
-_TAKEN = {*OWN_COLUMNS, "__queue", "__key", "__attempts", "__error", "__event", "__shard", "__reject", "__problem"}
+_TAKEN = {
+    *OWN_COLUMNS,
+    "__queue",
+    "__key",
+    "__attempts",
+    "__error",
+    "__event",
+    "__shard",
+    "__reject",
+    "__problem",
+    "__mark",
+}
 _TAKEN_PREFIXES = ("__truth:", "__row:", TYPED)
 
 REJECT_SCHEMA = pa.schema(
@@ -96,8 +107,8 @@ def message_schema(columns: pa.Schema, source: Source, where: str = "the source"
     become it.
     """
     if is_nested(source):
-        made = flat(columns.empty_table(), source, where)
-        return message_schema(made.rows.schema, made.source, where)
+        found = flat(columns.empty_table(), source, where)
+        return message_schema(found.rows.schema, found.source, where)
     typed_by_row = {*typed_names(columns.names)}
     columns = pa.schema([field.with_name(field.name.removeprefix(TYPED)) for field in columns])
     names = columns.names

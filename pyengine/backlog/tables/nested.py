@@ -35,7 +35,7 @@ class Place:
 
 
 def place_of(text: str, names: Collection[str], properties_from: str, where: str) -> Place:
-    """Where a text of ``columns``, or a column that the source names, leads: to the column of this name, else behind
+    """Where an entry of ``columns``, or a column that the source names, leads: to the column of this name, else behind
     the name of a column and a dot to a key in it, else to a key in properties_from. Raises MissingColumnError."""
     if text in names:
         return Place(text)

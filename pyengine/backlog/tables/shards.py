@@ -161,4 +161,6 @@ def pieces_to_text(pieces: Sequence[Piece]) -> list[str]:
 def piece_from_text(text: str) -> Piece:
     """The inverse of pieces_to_text."""
     values = json.loads(text)
-    return Piece(values["path"], tuple(values["row_groups"]), values["first"], values["rows"], values["file_first"])
+    folders = tuple((name, said, java) for name, said, java in values.get("folders", ()))
+    first, rows = values["first"], values["rows"]
+    return Piece(values["path"], tuple(values["row_groups"]), first, rows, values["file_first"], folders)

@@ -5,6 +5,7 @@ A row that cannot be read is not dropped: it becomes a Reject with its number an
 
 from __future__ import annotations
 
+import codecs
 import glob
 import importlib.util
 import io
@@ -12,15 +13,18 @@ import json
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from pyengine.backlog.tables import zstd_bytes
 from pyengine.backlog.tables.csv_rows import read_csv
 from pyengine.backlog.tables.declared_types import arrow_type, misfit, one_column, shown, typed
 from pyengine.backlog.tables.gzip_bytes import unpacked, whole_lines
+from pyengine.backlog.tables.hive_folders import FolderColumns, folder_columns, with_folder_columns
 from pyengine.backlog.tables.nested import is_nested, places
 from pyengine.backlog.tables.odd_values import MIXED, odd_one, printable, settled_json, settled_texts
 from pyengine.backlog.tables.rows import Reject, Rows, required_pyarrow, row_numbers
@@ -36,7 +40,20 @@ from pyengine.topology import Source
 
 FORMATS = ("parquet", "jsonl", "csv")
 SUFFIXES = {".parquet": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".csv": "csv"}
-PACKED = (".zip", ".gz")
+PACKED = (".zip", ".gz", ".zst")
+
+
+@dataclass(frozen=True, slots=True)
+class FileForm:
+    """How a file is read. delimiter: of CSV. encoding: of CSV and JSON lines, as Python names it. folders: columns that
+    the folders of its path say."""
+
+    delimiter: str = ","
+    encoding: str = "utf-8"
+    folders: FolderColumns = ()
+
+
+_USUAL = FileForm()
 
 
 def read_source(source: Source) -> Rows:
@@ -45,13 +62,15 @@ def read_source(source: Source) -> Rows:
     Raises InvalidSourceError for what cannot be found or read, MissingColumnError for a column that the topology names
     and the data does not have, UnsupportedColumnError for one that cannot take its declared type, MissingExtraError.
     """
-    wanted = _wanted(source)
+    wanted, form = _wanted(source), FileForm(source.delimiter, source.encoding)
     if source.package:
         name, data = _packaged(source.package, source.table)
-        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], _columns_declared(source), wanted)
+        rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], _columns_declared(source), wanted, form=form)
         _refuse_mixed([rows])
     else:
-        rows = read_files(_paths(source.path), source.format, _columns_declared(source), wanted)
+        paths = _paths(source.path)
+        declared, folders = _columns_declared(source), folder_columns(source.path, paths)
+        rows = read_files(paths, source.format, declared, wanted, form=form, folders=folders)
     if not rows.table.num_columns and not rows.table.num_rows and not rows.rejects:
         raise _nothing(source)
     if not rows.table.num_columns and rows.rejects:
@@ -110,6 +129,8 @@ def read_files(
     wanted: Container[str] | None = None,
     *,
     asked: Container[str] | None = None,
+    form: FileForm = _USUAL,
+    folders: Mapping[str, FolderColumns] = {},
 ) -> Rows:
     """The rows of several files as one table, in the order given; columns that a file lacks are null there.
 
@@ -117,7 +138,7 @@ def read_files(
     suffix. types: column -> name of a Java type. wanted: the columns that are read; None: all. Most values of a column
     decide which type it has, and rows with others are rejects. asked: the columns of a single file for which that
     counts; where a file of JSON lines has values of several types under one key, they stay as JSON (see mixed_columns).
-    Raises as read_source.
+    form: of texts. folders: columns that the folders of a path say. Raises as read_source.
     """
     paths = list(paths)
     refuse_tables(paths)
@@ -129,7 +150,8 @@ def read_files(
                 foreign_hint([Path(path).suffix], str(path)) or "name it .parquet, .jsonl or .csv, or give the format"
             )
             raise InvalidSourceError(str(path), "has no known suffix", hint)
-        parts.append(_read(str(path), path, kind, types or {}, wanted, asked=asked))
+        own = replace(form, folders=folders.get(str(path), ()))
+        parts.append(_read(str(path), path, kind, types or {}, wanted, asked=asked, form=own))
     if not parts:
         raise InvalidSourceError("", "no file was given", "name at least one file")
     if asked is None:
@@ -201,7 +223,7 @@ def _plain(table: Any) -> Any:
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Row groups of one Parquet file that are read in one go. first: the number of their first row in the source.
-    file_first: that of the file's first row.
+    file_first: that of the file's first row. folders: columns that the folders of its path say.
     """
 
     path: str
@@ -209,6 +231,7 @@ class Piece:
     first: int
     rows: int
     file_first: int
+    folders: FolderColumns = ()
 
 
 def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
@@ -228,6 +251,7 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
     import pyarrow.parquet
 
     pieces: list[Piece] = []
+    folders = folder_columns(source.path, paths)
     first = 0
     shape = None
     for path in paths:
@@ -245,7 +269,7 @@ def parquet_pieces(source: Source, rows: int = 500_000) -> list[Piece] | None:
             taken.append(number)
             held = sum(sizes[each] for each in taken)
             if held >= rows or number == len(sizes) - 1:
-                pieces.append(Piece(path, tuple(taken), first, held, file_first))
+                pieces.append(Piece(path, tuple(taken), first, held, file_first, folders.get(path, ())))
                 first += held
                 taken = []
     if shape is None:
@@ -264,6 +288,7 @@ def read_schema(piece: Piece, source: Source) -> Any:
 
     with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
         table = file.schema_arrow.empty_table()
+    table = with_folder_columns(table, piece.folders, dict(source.types), _wanted(source))
     declared = _declared(source, table.column_names)
     return _apply_types(piece.path, table, row_numbers(0), [], declared).table.schema
 
@@ -275,12 +300,14 @@ def read_piece(piece: Piece, source: Source) -> Rows:
 
     with _told(piece.path, "parquet"), pyarrow.parquet.ParquetFile(piece.path) as file:
         wanted, names = _wanted(source), file.schema_arrow.names
+        said = [name for name, _, _ in piece.folders if name not in names]
         if wanted is not None and is_nested(source):
-            wanted = tuple(_needed(source, names, piece.path))
+            wanted = tuple(_needed(source, [*names, *said], piece.path))
         for name in wanted or ():
-            one_column(name, names, piece.path)
-        columns = None if wanted is None else list(wanted)
+            one_column(name, [*names, *said], piece.path)
+        columns = None if wanted is None else [name for name in wanted if name not in said]
         table = file.read_row_groups(list(piece.row_groups), columns=columns, use_threads=False)
+    table = with_folder_columns(table, piece.folders, dict(source.types), wanted)
     numbers = arrow.compute.add(row_numbers(table.num_rows), piece.first)
     declared = _declared(source, table.column_names)
     return _apply_types(piece.path, table, numbers, [], declared, piece.file_first, texts_may_break=True)
@@ -353,20 +380,23 @@ def _read_packed(
     types: dict[str, Any],
     wanted: Container[str] | None,
     asked: Container[str] | None,
+    form: FileForm,
 ) -> Rows:
-    """What is in a .zip or .gz; the data files of an archive in name order. Of a .gz that breaks off its whole lines,
-    and a reject for what is lost. packed: the file's name inside what is unpacked already."""
-    if packed.lower().endswith(".gz"):
-        data, breaks_off = unpacked(file)
+    """What is in a .zip, .gz or .zst; the data files of an archive in name order. Of a .gz or .zst that breaks off its
+    whole lines, and a reject for what is lost. packed: the file's name inside what is unpacked already."""
+    suffix = Path(packed.lower()).suffix
+    if suffix != ".zip":
+        data, breaks_off = unpacked(file) if suffix == ".gz" else zstd_bytes.unpacked(file)
         whole = len(data)
         if breaks_off:
             whole = 0 if kind == "parquet" else whole_lines(data, quotes=kind == "csv")
             if not whole:
-                raise EOFError("the .gz breaks off")
-        rows = _read(name, io.BytesIO(data[:whole]), kind, types, wanted, asked=asked, packed=packed[:-3])
+                raise EOFError(f"the {suffix} breaks off")
+        inner = packed[: -len(suffix)]
+        rows = _read(name, io.BytesIO(data[:whole]), kind, types, wanted, asked=asked, packed=inner, form=form)
         if breaks_off:
             end = len(rows.numbers) + len({each.row for each in rows.rejects})
-            reason = "the .gz breaks off here: this row and those behind it are lost"
+            reason = f"the {suffix} breaks off here: this row and those behind it are lost"
             lost = Reject(end, "", data[whole:][:200].decode("utf-8", "replace"), reason)
             rows = replace(rows, rejects=(*rows.rejects, lost))
         return rows
@@ -384,6 +414,7 @@ def _read_packed(
                     types,
                     wanted,
                     asked=asked,
+                    form=form,
                 )
                 for each in known or plain
             ],
@@ -415,11 +446,12 @@ def _read(
     *,
     asked: Container[str] | None = None,
     packed: str | None = None,
+    form: FileForm = _USUAL,
 ) -> Rows:
     readers: dict[str, Callable[..., tuple[Any, Any, list[Reject], list[tuple[int, int]]]]] = {
         "parquet": _read_parquet,
         "jsonl": _read_jsonl,
-        "csv": read_csv,
+        "csv": partial(read_csv, delimiter=form.delimiter),
     }
     with _told(name, kind):
         if isinstance(file, (str, Path)) and not Path(file).is_file():
@@ -428,11 +460,14 @@ def _read(
             return Rows(required_pyarrow().table({}), row_numbers(0), files=((0, name),))
         packed = name if packed is None else packed
         if packed.lower().endswith(PACKED):
-            return _read_packed(name, packed, file, kind, types, wanted, asked)
+            return _read_packed(name, packed, file, kind, types, wanted, asked, form)
+        if kind != "parquet":
+            file = _as_utf8(name, file, form.encoding)
         if kind == "csv" and asked is not None:
             wanted = asked
         table, numbers, rejects, lines = readers[kind](name, file, types, wanted)
     odd: list[Reject] = []
+    table = with_folder_columns(table, form.folders, types, wanted)
     if kind == "csv":
         table, numbers, odd = settled_texts(table, numbers, types, wanted)
     elif kind == "jsonl" and asked is None:
@@ -440,6 +475,17 @@ def _read(
     rejects = [*rejects, *odd]
     rows = _apply_types(name, table, numbers, rejects, types, texts_may_break=kind == "parquet")
     return replace(rows, lines=tuple(lines))
+
+
+def _as_utf8(name: str, file: Any, encoding: str) -> Any:
+    """A file of texts in UTF-8. Raises InvalidSourceError if it is not in its encoding."""
+    if codecs.lookup(encoding).name == "utf-8":
+        return file
+    raw = Path(file).read_bytes() if isinstance(file, (str, Path)) else file.read()
+    try:
+        return io.BytesIO(raw.decode(encoding).encode())
+    except UnicodeError as error:
+        raise InvalidSourceError(name, f"is not {encoding}: {error}", "check source.encoding") from error
 
 
 def _is_empty(file: Any) -> bool:
