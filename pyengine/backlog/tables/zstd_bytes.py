@@ -7,7 +7,7 @@ from typing import Any
 
 from pyengine.backlog.tables.rows import required_pyarrow
 
-_LARGE, _SMALL = 1 << 20, 64
+_LARGE, _SMALL = 1 << 16, 1
 
 
 def unpacked(file: Any) -> tuple[bytes, bool]:
