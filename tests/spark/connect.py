@@ -126,6 +126,21 @@ def check(session: Any, folder: Path) -> None:
     assert (line.topic, bytes(line.body)) == ("orders", b"tea")
     print("register_logs")
 
+    ps.register(session, {"audit": {"small": "n < 4"}})
+    frame.createOrReplaceTempView("orders")
+    for condition in ("pyengine_matches('n < 4', struct(*))", "size(pyengine_match('audit', struct(n))) = 1"):
+        assert session.sql(f"SELECT * FROM orders WHERE {condition}").count() == small
+    text = "[source] destination = '{queue}' [[consumer]] name = 'c' destination = 'q.>'".replace(" [", "\n[")
+    text = text.replace(" dest", "\ndest").replace(" name", "\nname").replace("'", "\\'")
+    rows = session.sql(f"SELECT consumer FROM pyengine_dispatch(TABLE(orders), '{text}', 'number')")
+    assert rows.where("consumer = 'c'").count() == ROWS
+    print("register: functions and table functions of SQL")
+
+    jsons = frame.selectExpr("number", "to_json(struct(n, tag)) AS body", "map('tag', tag) AS map")
+    assert jsons.transform(ps.where, "n < 4", properties_from="body").count() == small
+    assert jsons.transform(ps.where, "tag = 'paid'", properties_from="map", using="native").count() == ROWS - ROWS // 5
+    print("properties in maps and JSON")
+
     variants = [Variant(f"{n}", (SimulatedConsumer("c", prefetch=n),)) for n in (1, 10, 1000)]
     work = Workload.from_rate(100, 0.02, 500, seed=1)
     assert ps.sweep(session, work, variants) == compare(work, variants)

@@ -92,8 +92,9 @@ def test_flights_as_a_stream_are_flights_as_a_batch(
 
 
 def test_the_page_says_what_happens(spark: Any) -> None:
+    namespace: dict[str, Any] = {}
     for block in blocks("docs/streaming.md", "python"):
-        run_block(block, {})
+        run_block(block, namespace)
 
 
 def numbered(queues: list[str], events: dict[int, str] | None = None) -> pa.Table:
