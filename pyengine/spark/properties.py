@@ -6,7 +6,7 @@ Only the keys that are asked for are taken out. pyengine.backlog.tables.nested d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from pyengine.backlog.tables.nested import (
     place_of,
     refuse_two,
 )
+from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source, Topology
 

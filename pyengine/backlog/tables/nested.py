@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine.activemq.tables.typed_texts import TYPED
+from pyengine.dataclass import dataclass
 from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source
 

@@ -46,11 +46,14 @@ PACKED = (".zip", ".gz", ".zst")
 @dataclass(frozen=True, slots=True)
 class FileForm:
     """How a file is read. delimiter: of CSV. encoding: of CSV and JSON lines, as Python names it. folders: columns that
-    the folders of its path say."""
+    the folders of its path say. nested: columns in which keys are looked up; in JSON lines their values may differ in
+    type, and are JSON then.
+    """
 
     delimiter: str = ","
     encoding: str = "utf-8"
     folders: FolderColumns = ()
+    nested: tuple[str, ...] = ()
 
 
 _USUAL = FileForm()
@@ -62,7 +65,7 @@ def read_source(source: Source) -> Rows:
     Raises InvalidSourceError for what cannot be found or read, MissingColumnError for a column that the topology names
     and the data does not have, UnsupportedColumnError for one that cannot take its declared type, MissingExtraError.
     """
-    wanted, form = _wanted(source), FileForm(source.delimiter, source.encoding)
+    wanted, form = _wanted(source), FileForm(source.delimiter, source.encoding, nested=_nested(source))
     if source.package:
         name, data = _packaged(source.package, source.table)
         rows = _read(name, io.BytesIO(data), SUFFIXES[_suffix(name)], _columns_declared(source), wanted, form=form)
@@ -106,6 +109,12 @@ def _declared(source: Source, names: Container[str]) -> dict[str, Any]:
         return dict(source.types)
     renamed = dict(source.columns)
     return {name: java for name, java in source.types if name in names and name not in renamed}
+
+
+def _nested(source: Source) -> tuple[str, ...]:
+    """Names of columns in which the source looks up keys, and perhaps of others."""
+    heads = (text.partition(".")[0] for text in dict(source.columns).values())
+    return tuple(name for name in (source.properties_from, *heads) if name)
 
 
 def _columns_declared(source: Source) -> dict[str, Any]:
@@ -471,6 +480,9 @@ def _read(
     if kind == "csv":
         table, numbers, odd = settled_texts(table, numbers, types, wanted)
     elif kind == "jsonl" and asked is None:
+        for name in form.nested:
+            if (place := table.schema.get_field_index(name)) >= 0:
+                table = table.set_column(place, table.schema.field(place).remove_metadata(), table.column(place))
         table, numbers, odd = settled_json(table, numbers, _numbers_as_one)
     rejects = [*rejects, *odd]
     rows = _apply_types(name, table, numbers, rejects, types, texts_may_break=kind == "parquet")

@@ -103,3 +103,16 @@ def test_what_is_no_delimiter_or_encoding_is_named() -> None:
     made = Topology.from_text("[source]\npath = 'a'\ndestination = 'q'\ndelimiter = \"\\t\"\nencoding = 'gbk'\n")
     assert (made.source.delimiter, made.source.encoding) == ("\t", "gbk")
     assert Topology.from_text(made.to_text()) == made
+
+
+def test_objects_of_json_lines_whose_values_differ_in_type_are_read_as_json(tmp_path: Path) -> None:
+    lines = ['{"h": {"n": 5}}', '{"h": {"n": "five"}}', '{"h": {"n": [5]}}', '{"h": null}', '{"h": 7}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    source = Source("q", path=str(tmp_path / "a.jsonl"), columns=(("n", "h.n"),), properties=())
+    rows = read_source(source)
+    messages, rejects = to_messages(rows.table, rows.numbers, source)
+    assert messages.column("__json:n").to_pylist() == ["5", '"five"', None]
+    assert [(reject.row, reject.reason) for reject in rejects] == [
+        (2, "is not a value that a property can have"),
+        (4, "is not a JSON object"),
+    ]
