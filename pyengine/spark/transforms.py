@@ -78,6 +78,7 @@ def match(
     UnsupportedColumnError, ValueError when df has a column called ``into`` already.
     """
     require_spark()
+    import pyarrow as pa
     from pyspark.sql import Column
     from pyspark.sql import functions as F  # noqa: N812
 
@@ -109,8 +110,10 @@ def match(
         raise ValueError(f"columns names {needless!r}, which no selector reads")
     refuse_ambiguous(df, [name for name in read if name not in given and properties_from is None])
     inputs = [each.column for each in read.values()]
-    types = arrow_schema(df.select(*(column.alias(name) for column, name in zip(inputs, read, strict=True))).schema)
-    wanted_by.match_places(types.empty_table().combine_chunks(), missing="null")
+    shape = df.select(*(column.alias(name) for column, name in zip(inputs, read, strict=True))).schema
+    types = arrow_schema(shape.fields)
+    nothing = pa.RecordBatch.from_arrays([pa.array([], each) for each in types.types], names=list(read))
+    wanted_by.match_places(nothing, missing="null")  # a type that no property has is refused before a job starts
     kind, made = udf_of("auto")
     texts = tuple((name, wanted_by[name].text) for name in wanted_by)
     names = [TYPED + name if each.typed else name for name, each in read.items()]
