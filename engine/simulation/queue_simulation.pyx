@@ -62,7 +62,7 @@ cdef class QueueRun:
         cdef int64_t row
         self.queue = queue
         self.rows = len(arrivals)
-        self.first = queue.next_sequence
+        self.first = queue.state.next_sequence
         if queue.statistics["size"]:
             raise IllegalStateError("the queue holds messages that did not arrive in this run")
         self.kept = []
@@ -145,7 +145,7 @@ cdef class QueueRun:
             raise InvalidMessageError("threads", threads, "must be 1 or more")
         work_factor(factor, self.longest)
         consumer = self.queue.add_consumer(selector=mask, **options)
-        slot = self.queue.slot_of(consumer)
+        slot = self.queue.state.slot_of(consumer)
         if mask is not None:
             self.add_mask(self.queue.consumers.at[slot].predicate, mask)
         if self.client_count == self.client_capacity:
@@ -208,9 +208,9 @@ cdef class QueueRun:
         self.clients[number].head = self.clients[number].tail = -1
         del self.by_consumer[consumer]
         for delivery in self.queue.close(consumer, lost=lost, now=self.now // MILLISECOND, matching=matching):
-            message = self.queue.message_of(delivery.message)
+            message = self.queue.state.message_of(delivery.message)
             row = self.queue.messages.at[<int32_t> message].sequence - self.first
-            self.enqueue_at_client(self.queue.slot_of(delivery.consumer), row, message)
+            self.enqueue_at_client(self.queue.state.slot_of(delivery.consumer), row, message)
         self.dispatch()
 
     def run(self, until=None):
@@ -305,10 +305,10 @@ cdef class QueueRun:
                 if self.masks[mask].at[row]:
                     bits |= 1 << self.masks[mask].predicate
             queue.messages.at[number].match = queue.consumers.class_for(bits, -1)
-        return queue.accept(number)
+        return queue.state.accept(number)
 
     cdef bint expiry_check_matters(self) noexcept:
-        return (self.queue.looks_further(self.expiry_page_size)
+        return (self.queue.rounds.looks_further(self.expiry_page_size)
                 or self.queue.pending.waiting > 0 and self.latest_expiration > 0
                 and (self.changed_since_check or self.latest_expiration >= self.last_expiry_check // MILLISECOND))
 
@@ -320,8 +320,8 @@ cdef class QueueRun:
     cdef int check_expiry(self) except -1:
         self.now = self.next_expiry_check
         self.skip_expiry_checks(self.now + 1)
-        self.queue.out_size = 0
-        self.queue.look_for_expired(self.now // MILLISECOND, self.expiry_page_size)
+        self.queue.rounds.out_size = 0
+        self.queue.rounds.look_for_expired(self.now // MILLISECOND, self.expiry_page_size)
         self.start_dispatched()
         self.dispatch()
         self.changed_since_check = False
@@ -330,18 +330,18 @@ cdef class QueueRun:
 
     cdef int dispatch(self) except -1:
         self.changed_since_check = True
-        self.queue.out_size = 0
-        self.queue.run_wakeups(self.now // MILLISECOND, -1)
+        self.queue.rounds.out_size = 0
+        self.queue.rounds.run_wakeups(self.now // MILLISECOND, -1)
         return self.start_dispatched()
 
     cdef int start_dispatched(self) except -1:
         cdef int64_t index
         cdef Handout* handout
-        for index in range(self.queue.out_size):
-            handout = &self.queue.out[index]
+        for index in range(self.queue.rounds.out_size):
+            handout = &self.queue.rounds.out[index]
             if handout.handle >= 0:
                 self.enqueue_at_client(handout.slot, handout.sequence - self.first, handout.message)
-        self.queue.out_size = 0
+        self.queue.rounds.out_size = 0
         return 0
 
     cdef int enqueue_at_client(self, int32_t slot, int64_t row, int32_t message) except -1:
@@ -384,10 +384,10 @@ cdef class QueueRun:
         client.busy -= 1
         client.finished += 1
         self.finish_time[entry.number] = self.now
-        self.queue.complete(client.slot, self.message[entry.number])
+        self.queue.state.complete(client.slot, self.message[entry.number])
         self.message[entry.number] = -1
         self.queue.consumers.contract(client.slot, 1)
-        self.queue.refresh(client.slot)
-        self.queue.rounds_due += 2
+        self.queue.state.refresh(client.slot)
+        self.queue.state.rounds_due += 2
         self.start_work(entry.subject)
         return self.dispatch()

@@ -42,7 +42,7 @@ cdef class MessageColumns:
 
     cdef const int32_t* narrow(self, str field, object values) except? NULL
     cdef const int64_t* wide(self, str field, object values) except? NULL
-    cdef int suits(self, Rounds queue) except -1
+    cdef int suits(self, Rounds rounds) except -1
 
 
-cdef tuple offer(Rounds queue, MessageColumns given, set prompt)
+cdef tuple offer(Rounds rounds, MessageColumns given, set prompt)

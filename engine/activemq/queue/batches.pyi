@@ -1,4 +1,4 @@
-from typing import Any, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,7 +6,11 @@ from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.queue.rounds import Rounds
 
-_Queue = TypeVar("_Queue", bound=Rounds)
+class _HasRounds(Protocol):
+    @property
+    def rounds(self) -> Rounds: ...
+
+_Queue = TypeVar("_Queue", bound=_HasRounds)
 
 def column(field: str, values: Any, size: int, dtype: Any) -> NDArray[Any]: ...
 

@@ -28,91 +28,98 @@ def column(str field, values, int64_t size, dtype):
     return np.ascontiguousarray(array, dtype=dtype)
 
 
-cdef int64_t offer_rows(Rounds queue, const Rows* rows, int64_t start, int64_t stop, set prompt, bint steady,
+cdef Rounds rounds_in(object queue):
+    try:
+        return <Rounds?> queue.rounds
+    except AttributeError as error:
+        raise TypeError(f"{queue!r} is not a queue") from error
+
+
+cdef int64_t offer_rows(Rounds rounds, const Rows* rows, int64_t start, int64_t stop, set prompt, bint steady,
                         Lines lines) except -1:
-    # The deliveries stand in ``lines`` or, without them, in queue.out. steady: stop where nothing can move any more,
+    # The deliveries stand in ``lines`` or, without them, in rounds.out. steady: stop where nothing can move any more,
     # and return that row.
     cdef int64_t row, first, now = 0
     cdef int32_t message, spare = -1
     cdef bint idle
-    queue.begin_handing_out()
-    if steady and (queue.told or queue.consumers.size == 0):
+    rounds.begin_handing_out()
+    if steady and (rounds.told or rounds.consumers.size == 0):
         return start
-    idle = queue.idle()
+    idle = rounds.idle()
     for row in range(start, stop):
         if rows.arrivals != NULL:
             now = rows.arrivals[row]
-        message = spare if spare >= 0 else queue.messages.allot()
+        message = spare if spare >= 0 else rounds.messages.allot()
         spare = -1
         try:
-            queue.reserve_out()
-            fill_in(queue, rows, row, message)
+            rounds.reserve_out()
+            fill_in(rounds, rows, row, message)
         except BaseException:
-            queue.messages.discard(message)
+            rounds.messages.discard(message)
             raise
-        first = queue.out_size
-        if not idle or 0 < queue.messages.at[message].expiration < now or not queue.bypasses(message):
-            queue.accept(message)
-        elif queue.pass_through(message, now, prompt):
+        first = rounds.out_size
+        if not idle or 0 < rounds.messages.at[message].expiration < now or not rounds.bypasses(message):
+            rounds.state.accept(message)
+        elif rounds.pass_through(message, now, prompt):
             if lines is None:
-                queue.reserve_out()
-                queue.emit(queue.messages.at[message].consumer, message)
+                rounds.reserve_out()
+                rounds.emit(rounds.messages.at[message].consumer, message)
             else:
-                lines.deliver(row, queue.consumers.at[queue.messages.at[message].consumer].id)
+                lines.deliver(row, rounds.consumers.at[rounds.messages.at[message].consumer].id)
             spare = message
             continue
         else:
-            acknowledge(queue, prompt, first)
-        settle(queue, prompt, now)
+            acknowledge(rounds, prompt, first)
+        settle(rounds, prompt, now)
         if lines is not None:
-            lines.take(queue)
-        idle = queue.idle()
-        if steady and queue.at_rest():
+            lines.take(rounds)
+        idle = rounds.idle()
+        if steady and rounds.at_rest():
             return row + 1
     if spare >= 0:
-        queue.messages.discard(spare)
+        rounds.messages.discard(spare)
     return stop
 
 
-cdef int fill_in(Rounds queue, const Rows* rows, int64_t row, int32_t message) except -1:
+cdef int fill_in(Rounds rounds, const Rows* rows, int64_t row, int32_t message) except -1:
     # Fill an allotted slot from a row; it lies in no chain yet.
-    cdef int32_t words = <int32_t> min(rows.words, queue.consumers.word_count)
+    cdef int32_t words = <int32_t> min(rows.words, rounds.consumers.word_count)
     cdef uint64_t none = 1
-    cdef Message* it = &queue.messages.at[message]
+    cdef Message* it = &rounds.messages.at[message]
     it.group = rows.groups[row] if rows.groups != NULL else -1
     it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
     it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
     it.expiration = rows.expirations[row] if rows.expirations != NULL else 0
     it.transient = rows.persistent != NULL and rows.persistent[row] == 0
     it.connection = -1
-    it.match = queue.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
+    it.match = rounds.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
     return 0
 
 
-cdef int acknowledge(Rounds queue, set prompt, int64_t first) except -1:
-    # Acknowledge queue.out from ``first`` on, for the consumers that do it at once.
+cdef int acknowledge(Rounds rounds, set prompt, int64_t first) except -1:
+    # Acknowledge rounds.out from ``first`` on, for the consumers that do it at once.
     cdef int64_t index
     cdef Handout* given
     if prompt is None or prompt:
-        for index in range(first, queue.out_size):
-            given = &queue.out[index]
-            if given.handle >= 0 and not queue.consumers.at[given.slot].browser and (
+        for index in range(first, rounds.out_size):
+            given = &rounds.out[index]
+            if given.handle >= 0 and not rounds.consumers.at[given.slot].browser and (
                     prompt is None or given.consumer in prompt):
-                queue.acknowledge_one(given.slot, given.message)
+                rounds.state.acknowledge_one(given.slot, given.message)
     return 0
 
 
-cdef int settle(Rounds queue, set prompt, int64_t now) except -1:
+cdef int settle(Rounds rounds, set prompt, int64_t now) except -1:
     # Run the due rounds, each with the acknowledgements of consumers that do it at once.
     cdef int64_t index
-    while queue.rounds_due > 0 or queue.echo:
-        index = queue.out_size
-        if not queue.round(now):
+    while rounds.state.rounds_due > 0 or rounds.echo:
+        index = rounds.out_size
+        if not rounds.round(now):
             break
-        if not queue.stirred:   # nothing changed, so the remaining rounds change nothing either
-            queue.rounds_due = 0
-            queue.echo = False
-        acknowledge(queue, prompt, index)
+        if not rounds.stirred:   # nothing changed, so the remaining rounds change nothing either
+            rounds.state.rounds_due = 0
+            rounds.echo = False
+        acknowledge(rounds, prompt, index)
     return 0
 
 
@@ -168,30 +175,30 @@ cdef class MessageColumns:
         array = self.kept[len(self.kept) - 1]
         return &array[0]
 
-    cdef int suits(self, Rounds queue) except -1:
-        if not self.rows.words and queue.consumers.predicate_count > 1:
+    cdef int suits(self, Rounds rounds) except -1:
+        if not self.rows.words and rounds.consumers.predicate_count > 1:
             raise InvalidMessageError("matches", None, "is needed because a consumer of this queue has a selector")
         return 0
 
 
-cdef tuple offer(Rounds queue, MessageColumns given, set prompt):
-    cdef int64_t index, size = given.size, first = queue.next_sequence
-    given.suits(queue)
+cdef tuple offer(Rounds rounds, MessageColumns given, set prompt):
+    cdef int64_t index, size = given.size, first = rounds.state.next_sequence
+    given.suits(rounds)
     if given.groups is not None and size:
         given.rows.groups = given.narrow("groups", given.groups)
-        if np.max(given.groups) >= queue.groups.size or np.min(given.groups) < -1:
+        if np.max(given.groups) >= rounds.groups.size or np.min(given.groups) < -1:
             raise InvalidMessageError(
                 "groups", int(np.max(given.groups)), "is no group handle", hint="see intern_groups")
-    offer_rows(queue, &given.rows, 0, size, prompt, False, None)
+    offer_rows(rounds, &given.rows, 0, size, prompt, False, None)
     consumers = np.full(size, -1, np.int64)
-    sequences, order = np.empty(queue.out_size, np.int64), np.empty(queue.out_size, np.int64)
+    sequences, order = np.empty(rounds.out_size, np.int64), np.empty(rounds.out_size, np.int64)
     cdef int64_t[::1] got = consumers, which = sequences, whom = order
-    for index in range(queue.out_size):
-        which[index] = queue.out[index].sequence
-        whom[index] = queue.out[index].consumer
-        if queue.out[index].sequence >= first:
-            got[queue.out[index].sequence - first] = queue.out[index].consumer
-    queue.out_size = 0
+    for index in range(rounds.out_size):
+        which[index] = rounds.out[index].sequence
+        whom[index] = rounds.out[index].consumer
+        if rounds.out[index].sequence >= first:
+            got[rounds.out[index].sequence - first] = rounds.out[index].consumer
+    rounds.out_size = 0
     return consumers, sequences, order
 
 
@@ -262,7 +269,7 @@ cdef class Lines:
         line.reason = DELIVERED
         return line
 
-    cdef int intern(self, Rounds queue, int32_t run, const int32_t* codes, list names, int64_t start,
+    cdef int intern(self, Rounds rounds, int32_t run, const int32_t* codes, list names, int64_t start,
                     int64_t stop, bint whole) except -1:
         # whole: these are all messages of the queue, so their groups are not looked up by name again.
         cdef int64_t row
@@ -274,7 +281,7 @@ cdef class Lines:
                 continue
             if self.run_of[code] != run:
                 self.run_of[code] = run
-                self.handles[code] = queue.groups.append(names[code]) if whole else queue.groups.intern(names[code])
+                self.handles[code] = rounds.groups.append(names[code]) if whole else rounds.groups.intern(names[code])
             self.groups[row] = self.handles[code]
         return 0
 
@@ -306,17 +313,17 @@ cdef class Lines:
             self.groups[row] = shared.handle[number]
         return 0
 
-    cdef void begin(self, Rounds queue, int32_t run, int64_t start) noexcept:
+    cdef void begin(self, Rounds rounds, int32_t run, int64_t start) noexcept:
         self.run = run
         self.start = start
-        self.offset = start - queue.next_sequence
-        self.delivered = queue.totals.dispatched
+        self.offset = start - rounds.state.next_sequence
+        self.delivered = rounds.state.totals.dispatched
 
-    cdef int take(self, Rounds queue) except -1:
+    cdef int take(self, Rounds rounds) except -1:
         cdef int64_t index
-        for index in range(queue.out_size):
-            self.deliver(queue.out[index].sequence + self.offset, queue.out[index].consumer)
-        queue.out_size = 0
+        for index in range(rounds.out_size):
+            self.deliver(rounds.out[index].sequence + self.offset, rounds.out[index].consumer)
+        rounds.out_size = 0
         return 0
 
     cdef int deliver(self, int64_t row, int64_t consumer) except -1:
@@ -328,37 +335,37 @@ cdef class Lines:
             self.seen[row] = 1
         return 0
 
-    cdef int hold(self, Rounds queue, int32_t run, int64_t start, int64_t offset) except -1:
+    cdef int hold(self, Rounds rounds, int32_t run, int64_t start, int64_t offset) except -1:
         # The held messages, by arrival.
         cdef int32_t message
         cdef int64_t first = self.size
-        if queue.cursors.stored + queue.pending.waiting == 0:
+        if rounds.cursors.stored + rounds.pending.waiting == 0:
             return 0
-        for message in range(queue.messages.slots):
-            if queue.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
-                self.explain(queue, message, self.add(run, queue.messages.at[message].sequence + offset), start)
+        for message in range(rounds.messages.slots):
+            if rounds.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT):
+                self.explain(rounds, message, self.add(run, rounds.messages.at[message].sequence + offset), start)
         if self.size > first + 1:
             qsort(&self.at[first], self.size - first, sizeof(Line), by_row)
         return 0
 
-    cdef int explain(self, Rounds queue, int32_t message, Line* line, int64_t start) except -1:
+    cdef int explain(self, Rounds rounds, int32_t message, Line* line, int64_t start) except -1:
         cdef int32_t slot
-        line.reason, slot = reason_of(queue, message)
+        line.reason, slot = reason_of(rounds, message)
         if slot >= 0:
-            line.consumer = queue.consumers.at[slot].id
+            line.consumer = rounds.consumers.at[slot].id
         if line.row >= start:
             self.seen[line.row] = 1
         return 0
 
-    cdef int see(self, Rounds queue, int64_t start, int64_t offset) except -1:
+    cdef int see(self, Rounds rounds, int64_t start, int64_t offset) except -1:
         # Drop the held messages without reporting them.
         cdef int32_t message
-        if queue.cursors.stored + queue.pending.waiting == 0:
+        if rounds.cursors.stored + rounds.pending.waiting == 0:
             return 0
-        for message in range(queue.messages.slots):
-            if (queue.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
-                    and queue.messages.at[message].sequence + offset >= start):
-                self.seen[queue.messages.at[message].sequence + offset] = 1
+        for message in range(rounds.messages.slots):
+            if (rounds.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
+                    and rounds.messages.at[message].sequence + offset >= start):
+                self.seen[rounds.messages.at[message].sequence + offset] = 1
         return 0
 
     cdef int expire(self, int32_t run, int64_t start, int64_t stop) except -1:
@@ -369,16 +376,16 @@ cdef class Lines:
                 self.add(run, row).reason = EXPIRED
         return 0
 
-    cdef int pass_by(self, Rounds queue, int32_t run, const Rows* rows, int64_t start, int64_t stop) except -1:
+    cdef int pass_by(self, Rounds rounds, int32_t run, const Rows* rows, int64_t start, int64_t stop) except -1:
         # Rows for a queue in which nothing can move: they stay in the store after the waiting ones.
         cdef int64_t row
         cdef int32_t message
         for row in range(start, stop):
-            message = queue.messages.allot()
-            fill_in(queue, rows, row, message)
-            queue.messages.at[message].whereabouts = STORED
-            self.explain(queue, message, self.add(run, row), start)
-            queue.messages.discard(message)
+            message = rounds.messages.allot()
+            fill_in(rounds, rows, row, message)
+            rounds.messages.at[message].whereabouts = STORED
+            self.explain(rounds, message, self.add(run, row), start)
+            rounds.messages.discard(message)
         return 0
 
     cdef tuple arrays(self):
@@ -429,7 +436,7 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, Mes
     cdef const int32_t* codes = given.narrow("groups", groups)
     cdef Lines lines = Lines(size, len(group_names) if group_names is not None else 0)
     cdef int32_t run, at
-    cdef Rounds queue
+    cdef Rounds rounds
     cdef set prompt
     if size != given.size:
         raise InvalidMessageError("bounds", int(size), f"must end at the number of messages ({given.size})")
@@ -443,34 +450,34 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, Mes
         given.rows.groups = lines.groups
     for run in range(<int32_t> count):
         at = run if queue_of is None else which[run]
-        queue, prompt = <Rounds?> queues[at], prompts[at]
-        given.suits(queue)
+        rounds, prompt = rounds_in(queues[at]), prompts[at]
+        given.suits(rounds)
         start, stop = bound[run], bound[run + 1]
-        offset = start - queue.next_sequence
-        lines.begin(queue, run, start)
-        if codes != NULL and queue.told and not queue.lazy_dispatch:
+        offset = start - rounds.state.next_sequence
+        lines.begin(rounds, run, start)
+        if codes != NULL and rounds.told and not rounds.state.lazy_dispatch:
             memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, in any group
-        elif codes != NULL and queue.groups.shared is not None:
-            lines.intern_shared(queue.groups, codes, group_names, start, stop)
+        elif codes != NULL and rounds.groups.shared is not None:
+            lines.intern_shared(rounds.groups, codes, group_names, start, stop)
         elif codes != NULL:
-            lines.intern(queue, run, codes, group_names, start, stop, last[run] and queue.groups.size == 0)
-        reached = offer_rows(queue, &given.rows, start, stop, prompt, steady, lines)
-        if queue.told:
-            lines.pass_by(queue, run, &given.rows, start, stop)
+            lines.intern(rounds, run, codes, group_names, start, stop, last[run] and rounds.groups.size == 0)
+        reached = offer_rows(rounds, &given.rows, start, stop, prompt, steady, lines)
+        if rounds.told:
+            lines.pass_by(rounds, run, &given.rows, start, stop)
         else:
-            resting = steady and queue.at_rest()
+            resting = steady and rounds.at_rest()
             if resting or last[run]:
-                lines.hold(queue, run, start, offset)
+                lines.hold(rounds, run, start, offset)
             elif steady:
-                lines.see(queue, start, offset)
+                lines.see(rounds, start, offset)
             if steady or last[run]:
                 lines.expire(run, start, reached)
-                queue.removed = None
+                rounds.state.removed = None
             if resting:
-                queue.told = True
-                lines.pass_by(queue, run, &given.rows, reached, stop)
+                rounds.told = True
+                lines.pass_by(rounds, run, &given.rows, reached, stop)
         if steady and last[run]:
-            queue.start_over()
+            rounds.start_over()
     return lines.arrays()
 
 
@@ -479,14 +486,14 @@ def settle_runs(list queues not None, list prompts not None, int64_t now):
     int64, consumers int64, deliveries int64)`` of what was delivered, queue by queue, in order."""
     cdef Lines lines = Lines(0, 0)
     cdef int32_t run
-    cdef Rounds queue
+    cdef Rounds rounds
     for run in range(<int32_t> len(queues)):
-        queue = <Rounds?> queues[run]
-        queue.out_size = 0
-        lines.begin(queue, run, INT64_MAX)
+        rounds = rounds_in(queues[run])
+        rounds.out_size = 0
+        lines.begin(rounds, run, INT64_MAX)
         lines.offset = 0
-        settle(queue, prompts[run], now)
-        lines.take(queue)
+        settle(rounds, prompts[run], now)
+        lines.take(rounds)
     return lines.arrays()[:4]
 
 
@@ -496,7 +503,7 @@ def enqueued(list queues not None):
     numbers = np.empty(len(queues), np.int64)
     cdef int64_t[::1] number = numbers
     for index in range(len(queues)):
-        number[index] = (<Rounds?> queues[index]).next_sequence
+        number[index] = rounds_in(queues[index]).state.next_sequence
     return numbers
 
 
@@ -505,26 +512,26 @@ def headers_now(list queues not None):
     group_first bool)``, queue by queue and by arrival number, of every message that a consumer (id, else -1) holds, or
     whose counter or mark of a group's first is not that of a new one. Selectors read these values from then on."""
     cdef int32_t run, message
-    cdef Rounds queue
+    cdef Rounds rounds
     cdef Message* it
     cdef int64_t total = 0, index = 0
     for run in range(<int32_t> len(queues)):
-        queue = <Rounds?> queues[run]
-        for message in range(queue.messages.slots):
-            total += has_changed(&queue.messages.at[message])
+        rounds = rounds_in(queues[run])
+        for message in range(rounds.messages.slots):
+            total += has_changed(&rounds.messages.at[message])
     runs, sequences, consumers = np.empty(total, np.int32), np.empty(total, np.int64), np.empty(total, np.int64)
     redeliveries, firsts = np.empty(total, np.int32), np.empty(total, np.bool_)
     cdef int32_t[::1] to_run = runs, to_redeliveries = redeliveries
     cdef int64_t[::1] to_sequence = sequences, to_consumer = consumers
     cdef unsigned char[::1] to_first = firsts.view(np.uint8)
     for run in range(<int32_t> len(queues)):
-        queue = <Rounds?> queues[run]
-        for message in range(queue.messages.slots):
-            it = &queue.messages.at[message]
+        rounds = rounds_in(queues[run])
+        for message in range(rounds.messages.slots):
+            it = &rounds.messages.at[message]
             if has_changed(it):
                 to_run[index] = run
                 to_sequence[index] = it.sequence
-                to_consumer[index] = queue.consumers.at[it.consumer].id if it.whereabouts == IN_FLIGHT else -1
+                to_consumer[index] = rounds.consumers.at[it.consumer].id if it.whereabouts == IN_FLIGHT else -1
                 to_redeliveries[index] = it.redeliveries
                 to_first[index] = it.group_first
                 index += 1
@@ -541,23 +548,23 @@ def carried(list queues not None):
     arrival number: every message that is here, also those that a consumer holds unacknowledged."""
     cdef int64_t total = 0, index = 0
     cdef int32_t run, message
-    cdef Rounds queue
+    cdef Rounds rounds
     for run in range(<int32_t> len(queues)):
-        queue = <Rounds?> queues[run]
-        for message in range(queue.messages.slots):
-            total += queue.messages.at[message].whereabouts != NOWHERE
+        rounds = rounds_in(queues[run])
+        for message in range(rounds.messages.slots):
+            total += rounds.messages.at[message].whereabouts != NOWHERE
     runs, sequences = np.empty(total, np.int32), np.empty(total, np.int64)
     flying = np.empty(total, np.bool_)
     cdef int32_t[::1] to_run = runs
     cdef int64_t[::1] to_sequence = sequences
     cdef unsigned char[::1] to_flying = flying.view(np.uint8)
     for run in range(<int32_t> len(queues)):
-        queue = <Rounds?> queues[run]
-        for message in range(queue.messages.slots):
-            if queue.messages.at[message].whereabouts != NOWHERE:
+        rounds = rounds_in(queues[run])
+        for message in range(rounds.messages.slots):
+            if rounds.messages.at[message].whereabouts != NOWHERE:
                 to_run[index] = run
-                to_sequence[index] = queue.messages.at[message].sequence
-                to_flying[index] = queue.messages.at[message].whereabouts == IN_FLIGHT
+                to_sequence[index] = rounds.messages.at[message].sequence
+                to_flying[index] = rounds.messages.at[message].whereabouts == IN_FLIGHT
                 index += 1
     order = np.lexsort((sequences, runs))
     return runs[order], sequences[order], flying[order]

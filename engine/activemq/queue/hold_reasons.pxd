@@ -43,6 +43,6 @@ cpdef enum Verdict:
     OWNED_BY_OTHER = 8
 
 
-cdef int verdict_of(Rounds queue, int32_t message, int32_t slot) except -1
-cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept    # reason, and the slot it is about or -1
-cdef tuple held_arrays(Rounds queue)
+cdef int verdict_of(Rounds rounds, int32_t message, int32_t slot) except -1
+cdef (int, int32_t) reason_of(Rounds rounds, int32_t message) noexcept    # reason, and the slot it is about or -1
+cdef tuple held_arrays(Rounds rounds)

@@ -10,34 +10,34 @@ from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, STORED, WAI
 from pyengine._engine.activemq.queue.rounds cimport Rounds
 
 
-cdef int verdict_of(Rounds queue, int32_t message, int32_t slot) except -1:
+cdef int verdict_of(Rounds rounds, int32_t message, int32_t slot) except -1:
     # Verdict of one consumer about one message, in the order in which the broker checks.
-    cdef Message* it = &queue.messages.at[message]
+    cdef Message* it = &rounds.messages.at[message]
     cdef int32_t owner, match = it.match
-    cdef int32_t connection = queue.consumers.predicates[queue.consumers.at[slot].predicate].connection
-    if queue.consumers.at[slot].browser:
+    cdef int32_t connection = rounds.consumers.predicates[rounds.consumers.at[slot].predicate].connection
+    if rounds.consumers.at[slot].browser:
         return Verdict.BROWSES
-    if queue.consumers.full(slot):
+    if rounds.consumers.full(slot):
         return Verdict.FULL
-    if queue.consumers.paused:
+    if rounds.consumers.paused:
         return Verdict.PAUSES
-    if queue.consumers.classes[match].target >= 0 and queue.consumers.classes[match].target_slot != slot:
+    if rounds.consumers.classes[match].target >= 0 and rounds.consumers.classes[match].target_slot != slot:
         return Verdict.NOT_TARGET
-    if not queue.consumers.matches(match, slot):
+    if not rounds.consumers.matches(match, slot):
         return Verdict.REFUSES_LOCAL if connection >= 0 and connection == it.connection else Verdict.REFUSES
-    if queue.consumers.elected not in (-1, slot):
+    if rounds.consumers.elected not in (-1, slot):
         return Verdict.STANDS_BY
     if it.group >= 0 and it.group_sequence != 1:
-        owner = queue.groups.owner[queue.groups.key[it.group]]
+        owner = rounds.groups.owner[rounds.groups.key[it.group]]
         if owner not in (-1, slot):
             return Verdict.OWNED_BY_OTHER
     return Verdict.TAKES
 
 
-cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
+cdef (int, int32_t) reason_of(Rounds rounds, int32_t message) noexcept:
     # The reason why no consumer took it, and the consumer that it is about (-1: none in particular).
-    cdef Message* it = &queue.messages.at[message]
-    cdef ConsumerList consumers = queue.consumers
+    cdef Message* it = &rounds.messages.at[message]
+    cdef ConsumerList consumers = rounds.consumers
     cdef int32_t slot, index, owner = -1, elected = consumers.elected, only = -1
     cdef int matching = 0, local = 0, refused = 0, others = 0
     if it.whereabouts == places.STRANDED:
@@ -53,27 +53,27 @@ cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
             if consumers.matches(it.match, slot):
                 matching += 1
                 only = slot
-            elif is_local(queue, message, slot):
+            elif is_local(rounds, message, slot):
                 local += 1
             else:
                 refused += 1
     if not others:
         return HoldReason.NO_CONSUMER, -1
-    if queue.start_at >= 0:
+    if rounds.start_at >= 0:
         return HoldReason.START_DELAY, -1
     if consumers.paused:
         return HoldReason.PAUSED, -1
-    if it.whereabouts == STORED and queue.page_size >= 0 and queue.pending.waiting >= queue.page_size:
+    if it.whereabouts == STORED and rounds.state.page_size >= 0 and rounds.pending.waiting >= rounds.state.page_size:
         return HoldReason.NOT_PAGED_IN, -1
     if consumers.classes[it.match].target >= 0 and consumers.classes[it.match].target_slot < 0:
         return HoldReason.TARGET_ABSENT, -1
     if it.group >= 0 and it.group_sequence != 1:
-        owner = queue.groups.owner[queue.groups.key[it.group]]
+        owner = rounds.groups.owner[rounds.groups.key[it.group]]
     if elected >= 0:
         if consumers.at[elected].browser:
             return HoldReason.EXCLUSIVE_BROWSER, elected
         if not consumers.matches(it.match, elected):
-            if is_local(queue, message, elected):
+            if is_local(rounds, message, elected):
                 return HoldReason.EXCLUSIVE_NO_LOCAL, elected
             return HoldReason.EXCLUSIVE_SELECTOR, elected
         if owner >= 0 and owner != elected:
@@ -85,7 +85,7 @@ cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
         return HoldReason.SELECTOR if refused else HoldReason.NO_LOCAL, -1
     if owner >= 0:
         if not consumers.matches(it.match, owner):
-            return HoldReason.GROUP_NO_LOCAL if is_local(queue, message, owner) else HoldReason.GROUP_SELECTOR, owner
+            return HoldReason.GROUP_NO_LOCAL if is_local(rounds, message, owner) else HoldReason.GROUP_SELECTOR, owner
         if not consumers.at[owner].open:
             return HoldReason.GROUP_NO_CREDIT, owner
         return HoldReason.AWAITING_WAKEUP, owner
@@ -94,26 +94,26 @@ cdef (int, int32_t) reason_of(Rounds queue, int32_t message) noexcept:
     return HoldReason.AWAITING_WAKEUP, -1
 
 
-cdef bint is_local(Rounds queue, int32_t message, int32_t slot) noexcept:
-    cdef int32_t connection = queue.consumers.predicates[queue.consumers.at[slot].predicate].connection
-    return connection >= 0 and connection == queue.messages.at[message].connection
+cdef bint is_local(Rounds rounds, int32_t message, int32_t slot) noexcept:
+    cdef int32_t connection = rounds.consumers.predicates[rounds.consumers.at[slot].predicate].connection
+    return connection >= 0 and connection == rounds.messages.at[message].connection
 
 
-cdef tuple held_arrays(Rounds queue):
+cdef tuple held_arrays(Rounds rounds):
     # Sequences, reasons and consumers of everything that waits, by arrival.
     cdef int32_t message, slot
     cdef int reason
-    cdef int64_t size = queue.cursors.stored + queue.pending.waiting + queue.stranded, index = 0
+    cdef int64_t size = rounds.cursors.stored + rounds.pending.waiting + rounds.state.stranded, index = 0
     sequences, reasons, consumers = np.empty(size, np.int64), np.empty(size, np.int8), np.full(size, -1, np.int64)
     cdef int64_t[::1] into = sequences, about = consumers
     cdef signed char[::1] why = reasons
-    for message in range(queue.messages.slots):
-        if queue.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT, places.STRANDED):
-            reason, slot = reason_of(queue, message)
-            into[index] = queue.messages.at[message].sequence
+    for message in range(rounds.messages.slots):
+        if rounds.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT, places.STRANDED):
+            reason, slot = reason_of(rounds, message)
+            into[index] = rounds.messages.at[message].sequence
             why[index] = reason
             if slot >= 0:
-                about[index] = queue.consumers.at[slot].id
+                about[index] = rounds.consumers.at[slot].id
             index += 1
     order = np.argsort(sequences, kind="stable")
     return sequences[order], reasons[order], consumers[order]

@@ -6,15 +6,13 @@ broker does. Consumers are ids, messages are handles (a slot and its generation)
 
 from libc.stdint cimport int32_t, int64_t
 
-from pyengine._engine.activemq.queue.inspection cimport Inspection
-
-
-cdef struct Headers:             # of a message that is enqueued, without its names
-    int32_t group_sequence
-    int32_t redeliveries
-    int64_t expiration           # ms, 0 never
-    int priority                 # 0..9
-    bint persistent
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.activemq.queue.message_slots cimport MessageSlots
+from pyengine._engine.activemq.queue.pending_messages cimport PendingMessages
+from pyengine._engine.activemq.queue.queue_state cimport QueueState
+from pyengine._engine.activemq.queue.ready_index cimport ReadyIndex
+from pyengine._engine.activemq.queue.rounds cimport Rounds
 
 
 cdef class Delivery:
@@ -25,17 +23,16 @@ cdef class Delivery:
     cdef readonly bint group_first
 
 
-cdef class Queue(Inspection):
-    cdef tuple closing           # of a ``close`` that ended before it dispatched: (consumer, messages to ask again)
+cdef class Queue:
+    cdef QueueState state
+    cdef readonly Rounds rounds
+    cdef MessageSlots messages   # the parts of ``state``
+    cdef PendingMessages pending
+    cdef ReadyIndex ready
+    cdef ConsumerList consumers
+    cdef GroupMap groups
+
     cdef list take_out(self, int64_t now)
     cdef list empty_out(self, int64_t now)                       # the same, at the end of an event
-    cdef int32_t enter(self, object message, const Headers* of, object group, object connection,
-                       object target) except -1
-    cdef int32_t admit(self, object message, const Headers* of, object group, object connection,
-                       object target) except -1
     cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
                              list recounted, bint known) except -1
-    cdef int32_t match_of(self, int32_t number, int32_t target) except -1
-    cdef int32_t connection_number(self, object connection) except -1
-    cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,
-                     bint astray=*)

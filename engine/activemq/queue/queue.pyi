@@ -1,5 +1,5 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,7 +8,7 @@ from typing_extensions import disjoint_base
 from pyengine._engine.activemq.commands.message_ack import AckKind
 from pyengine._engine.activemq.queue.hold_reasons import HoldReason as HoldReason
 from pyengine._engine.activemq.queue.hold_reasons import Verdict as Verdict
-from pyengine._engine.activemq.queue.inspection import Inspection
+from pyengine._engine.activemq.queue.rounds import Rounds
 from pyengine._engine.serialization.codec import SharedValues
 
 class _Matches(Protocol):
@@ -26,7 +26,35 @@ class Delivery:
     def __init__(self, consumer: int, message: int | None, body: Any, redeliveries: int, group_first: bool) -> None: ...
 
 @disjoint_base
-class Queue(Inspection):
+class Queue:
+    rounds: Rounds
+    behind: int
+    max_page_size: int | None
+    max_browse_page_size: int | None
+    strict_order_dispatch: bool
+    prioritized_messages: bool
+    lazy_dispatch: bool
+    consumers_before_dispatch_starts: int
+    time_before_dispatch_starts: int
+    selector_errors: str
+    cursor: str
+    def __new__(
+        cls,
+        *,
+        max_page_size: int | None = 200,
+        max_browse_page_size: int | None = 400,
+        use_consumer_priority: bool = True,
+        strict_order_dispatch: bool = False,
+        prioritized_messages: bool = False,
+        lazy_dispatch: bool = False,
+        use_prefetch_extension: bool = True,
+        all_consumers_exclusive_by_default: bool = False,
+        message_group_map_factory_type: str = "cached",
+        consumers_before_dispatch_starts: int = 0,
+        time_before_dispatch_starts: int = 0,
+        selector_errors: str = "no_match",
+        cursor: str = "store",
+    ) -> Self: ...
     def add_consumer(
         self,
         *,
@@ -115,3 +143,32 @@ class Queue(Inspection):
     def restore(
         cls, data: bytes, *, load: Callable[[bytes], Any] | None = None, shared: SharedValues | None = None
     ) -> Queue: ...
+    def wanted(self, message: Any) -> bool: ...
+    @property
+    def expiring(self) -> int: ...
+    @property
+    def starts_at(self) -> int | None: ...
+    @property
+    def wakeups(self) -> int: ...
+    @property
+    def consumer_order(self) -> list[int]: ...
+    @property
+    def exclusive_consumer(self) -> int | None: ...
+    @property
+    def group_owners(self) -> dict[str, int]: ...
+    def assigned_groups(self, consumer: int) -> int: ...
+    def unacknowledged(self, consumer: int) -> list[int]: ...
+    def waiting(self) -> list[int]: ...
+    def object_of_handle(self, handle: int) -> Any: ...
+    def sequence_of(self, handle: int) -> int: ...
+    def handles(self) -> list[int]: ...
+    def counters_of(self, consumer: int) -> dict[str, int]: ...
+    def credit(self, consumer: int) -> tuple[int, int, int]: ...
+    @property
+    def statistics(self) -> dict[str, int]: ...
+    def why(self, handle: int) -> tuple[HoldReason, int | None]: ...
+    def why_each(self, handle: int) -> dict[int, Verdict]: ...
+    def held(self) -> tuple[NDArray[np.int64], NDArray[np.int8], NDArray[np.int64]]: ...
+    def hold_counts(self) -> dict[HoldReason, int]: ...
+    def predicate_of(self, consumer: int) -> int: ...
+    def _check(self) -> None: ...

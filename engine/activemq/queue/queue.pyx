@@ -5,31 +5,38 @@ from collections.abc import Mapping
 import numpy as np
 
 cimport cython
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t
 
-from pyengine._engine.activemq.commands.message_ack cimport (
-    DELIVERED, EXPIRED, INDIVIDUAL, POISON, REDELIVERED, STANDARD, AckKind,
-)
-from pyengine._engine.activemq.queue.batches cimport MessageColumns, offer
+from pyengine._engine.activemq.commands.message_ack cimport DELIVERED, INDIVIDUAL, AckKind
 from pyengine._engine.message.envelope cimport Envelope
 from pyengine._engine.message.header cimport ABSENT, header_in, header_number, is_persistent
-from pyengine._engine.activemq.queue.group_map cimport BUCKET
-from pyengine._engine.activemq.queue.inspection cimport Inspection
-from pyengine._engine.activemq.queue.message_slots cimport (
-    IN_DOUBT, IN_FLIGHT, REMOVED, STORED, STRANDED, WAITING, Message,
+from pyengine._engine.activemq.queue.admission cimport Headers, admit, check_group, connection_number
+from pyengine._engine.activemq.queue.batches cimport MessageColumns, offer
+from pyengine._engine.activemq.queue.departure cimport leave_queue
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.group_map cimport BUCKET, GroupMap
+from pyengine._engine.activemq.queue.hold_reasons cimport held_arrays, reason_of, verdict_of
+from pyengine._engine.activemq.queue.inspection cimport (
+    all_handles, counters_at, expiring_messages, held_by, is_wanted, statistics_of, waiting_handles,
 )
-from pyengine._engine.activemq.queue.rounds cimport Handout
+from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, IN_FLIGHT, STORED, STRANDED, WAITING
+from pyengine._engine.activemq.queue.queue_state cimport QueueState
+from pyengine._engine.activemq.queue.rounds cimport Handout, rounds_of
+from pyengine._engine.activemq.queue.settlement cimport commit_transaction, roll_back_transaction, settle
 from pyengine._engine.matching.consumer_filter cimport BY_REDELIVERY
 from pyengine._engine.activemq.queue.snapshot cimport read_queue, write_queue
 from pyengine._engine.serialization.codec cimport SharedValues
 
+from pyengine._engine.activemq.queue.hold_reasons import HoldReason, Verdict
 from pyengine._engine.activemq.queue.queue_state import whole_number
 from pyengine._engine.activemq.queue.snapshot import settings_of
-from pyengine.errors import (
-    IllegalStateError, InvalidMessageError, InvalidTopologyError, SnapshotError, counted, unknown_arguments,
-)
+from pyengine.errors import InvalidTopologyError, SnapshotError, unknown_arguments
+
+
+SETTINGS = (
+    "max_page_size", "max_browse_page_size", "use_consumer_priority", "strict_order_dispatch", "prioritized_messages",
+    "lazy_dispatch", "use_prefetch_extension", "all_consumers_exclusive_by_default", "message_group_map_factory_type",
+    "consumers_before_dispatch_starts", "time_before_dispatch_starts", "selector_errors", "cursor")
 
 
 @cython.freelist(256)
@@ -56,13 +63,7 @@ cdef class Delivery:
         return Delivery, (self.consumer, self.message, self.body, self.redeliveries, self.group_first)
 
 
-cdef int check_group(object name) except -1:
-    if name is not None and not isinstance(name, str):
-        raise InvalidMessageError("JMSXGroupID", name, "must be a string", hint="None has no group")
-    return 0
-
-
-cdef class Queue(Inspection):
+cdef class Queue:
     """One queue of a broker: which consumer gets which message, in which order, and why the rest waits.
 
     Settings are the broker's policyEntry attributes with its defaults (spec activemq 4.5). ``max_page_size=None``
@@ -71,6 +72,37 @@ cdef class Queue(Inspection):
     by itself: events ask for wakeups, and ``run`` makes the rounds. Raises InvalidTopologyError for a setting out of
     range.
     """
+
+    def __cinit__(self, *, object max_page_size=200, object max_browse_page_size=400, bint use_consumer_priority=True,
+                  bint strict_order_dispatch=False, bint prioritized_messages=False, bint lazy_dispatch=False,
+                  bint use_prefetch_extension=True, bint all_consumers_exclusive_by_default=False,
+                  str message_group_map_factory_type not None="cached", object consumers_before_dispatch_starts=0,
+                  object time_before_dispatch_starts=0, str selector_errors not None="no_match",
+                  str cursor not None="store", **unknown):
+        if unknown:
+            raise unknown_arguments("Queue", unknown, SETTINGS)
+        self.state = QueueState.__new__(QueueState)
+        self.state.selector_errors = selector_errors
+        self.state.cursor = cursor
+        self.state.max_page_size = max_page_size
+        self.state.max_browse_page_size = max_browse_page_size
+        self.state.strict_order_dispatch = strict_order_dispatch
+        self.state.prioritized_messages = prioritized_messages
+        self.state.lazy_dispatch = lazy_dispatch
+        self.state.consumers_before_dispatch_starts = whole_number(
+            "consumersBeforeDispatchStarts", consumers_before_dispatch_starts, 0, 2**31 - 1)
+        self.state.time_before_dispatch_starts = whole_number(
+            "timeBeforeDispatchStarts", time_before_dispatch_starts, 0, 2**31 - 1)
+        self.state.groups = GroupMap(message_group_map_factory_type)
+        self.state.consumers = ConsumerList(
+            self.state.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
+        self.state.begin()
+        self.rounds = rounds_of(self.state)
+        self.messages = self.state.messages
+        self.pending = self.state.pending
+        self.ready = self.state.ready
+        self.consumers = self.state.consumers
+        self.groups = self.state.groups
 
     def add_consumer(self, *, object selector=None, bint exclusive=False, object priority=0, object prefetch=1000,
                      bint no_local=False, object connection=None, object name=None, bint browser=False,
@@ -91,25 +123,25 @@ cdef class Queue(Inspection):
         cdef object id = self.consumers.next_id
         whole_number("consumer.priority", priority, -128, 127)
         whole_number("consumer.prefetchSize", prefetch, -(2**31), 2**31 - 1)
-        limit = self.max_browse_page_size
+        limit = self.state.max_browse_page_size
         if max_browse_page_size is not ABSENT and max_browse_page_size is not None:
             limit = whole_number("maxBrowsePageSize", max_browse_page_size, -1, 2**31 - 1)
         elif max_browse_page_size is None:
             limit = None
-        self.before_names()
+        self.state.before_names()
         if connection is not None:
-            number = self.connection_number(connection)
+            number = connection_number(self.state, connection)
         elif no_local:
             raise InvalidTopologyError("noLocal needs the consumer's connection", key="consumer.noLocal", value=True)
         if name is not None:
-            target = self.free_name(name)
-        slot = self.join(selector, number, no_local, None if matching is None else set(matching))
+            target = self.state.free_name(name)
+        slot = self.state.join(selector, number, no_local, None if matching is None else set(matching))
         if browser:
             try:
-                if self.browsers is None:
-                    self.browsers, self.browsed = [], {}
-                self.browsed[slot] = set()
-                self.browsers.append(slot)
+                if self.rounds.browsers is None:
+                    self.rounds.browsers, self.rounds.browsed = [], {}
+                self.rounds.browsed[slot] = set()
+                self.rounds.browsers.append(slot)
             except BaseException:
                 self.consumers.leave(slot, id)
                 self.consumers.next_id -= 1
@@ -122,18 +154,18 @@ cdef class Queue(Inspection):
         if use_prefetch_extension is not None:
             self.consumers.at[slot].extends = <bint> use_prefetch_extension
         if name is not None:
-            self.name_consumer(slot, target)
+            self.state.name_consumer(slot, target)
         if self.consumers.size == 0:
-            self.first_consumer = True
-            self.latch = self.consumers_before_dispatch_starts - 1
+            self.rounds.first_consumer = True
+            self.rounds.latch = self.state.consumers_before_dispatch_starts - 1
         else:
-            self.latch -= 1
+            self.rounds.latch -= 1
         self.consumers.append(slot)
         if self.consumers.elect_on_join(slot):
-            self.reopen()
+            self.state.reopen()
         elif self.consumers.refresh(slot) > 0:
             self.ready.wake(slot)
-        self.rounds_due += 1
+        self.state.rounds_due += 1
         return id
 
     def close(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0, matching=None):
@@ -150,98 +182,36 @@ cdef class Queue(Inspection):
         """
         cdef list recounted
         cdef dict known = None
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         if matching is not None:
-            known = self.known_answers(matching)
-        if self.closing is None or self.closing[0] != consumer or consumer in self.consumers.slot_of:
+            known = self.state.known_answers(matching)
+        if self.rounds.closing is None or self.rounds.closing[0] != consumer or consumer in self.consumers.slot_of:
             recounted = []
             self.remove_consumer(consumer, last_delivered, lost, (consumer, recounted), recounted, known is not None)
-        recounted = self.closing[1]
+        recounted = self.rounds.closing[1]
         while recounted:
             if known is None:
-                self.rematch(recounted[len(recounted) - 1], BY_REDELIVERY)
+                self.state.rematch(recounted[len(recounted) - 1], BY_REDELIVERY)
             else:
-                self.match_known(recounted[len(recounted) - 1], known)
+                self.state.match_known(recounted[len(recounted) - 1], known)
             recounted.pop()
-        self.begin_handing_out()
+        self.rounds.begin_handing_out()
         if self.pending.redelivered:
-            self.dispatch(now, 0)
+            self.rounds.dispatch(now, 0)
         recounted = self.empty_out(now)
-        self.closing = None
+        self.rounds.closing = None
         return recounted
 
     cdef int remove_consumer(self, object consumer, object last_delivered, bint lost, tuple closing,
                              list recounted, bint known) except -1:
-        # All that may want memory comes first; recounted: the messages whose redelivery counter goes up, or, where the
-        # answers of selectors are known, all that return.
-        cdef int64_t reported = -1 if last_delivered is None else last_delivered
-        cdef int32_t slot = self.slot_of(consumer), message, mark = -1, first
-        cdef bint counting = False, ahead
-        cdef list unacknowledged = [], kept = [], redelivered = []
-        cdef object place = slot
-        if last_delivered is not None:
-            # An acknowledged message is ignored, and its handle may be stale.
-            message = self.find(reported)
-            if message >= 0 and self.messages.at[message].consumer == slot:
-                mark = message
-                counting = True
-        message = self.consumers.at[slot].held.first
-        while message >= 0:
-            unacknowledged.append(message)
-            if self.messages.at[message].whereabouts != REMOVED:
-                kept.append(message)
-                if lost or counting:
-                    redelivered.append(message)
-                if message == mark:
-                    counting = False
-            message = self.messages.at[message].next
-        if known:
-            recounted.extend(reversed(kept))
-        elif self.consumers.changing & BY_REDELIVERY:
-            recounted.extend(reversed(redelivered))
-        self.pending.settle()
-        # A list that becomes shorter may move, so that the browser goes before anything has changed.
-        if self.consumers.at[slot].browser and place in self.browsers:
-            self.browsers.remove(place)
-        lost_groups = self.groups.drop_consumer(slot)
-        self.closing = closing
-        self.consumers.withdraw(slot)
-        self.consumers.at[slot].live = 0
-        self.consumers.refresh(slot)
-        if self.consumers.elect_on_leave(slot):
-            self.reopen()
-        for key in lost_groups:
-            self.pending.regroup(key)
-        for number in unacknowledged:
-            message = number
-            self.messages.unlink(&self.consumers.at[slot].held, message)
-            if self.messages.at[message].whereabouts == REMOVED:
-                self.messages.discard(message)
-            else:
-                self.in_flight -= 1
-        for number in redelivered:
-            self.count_redelivery(number)
-        ahead = False
-        if self.strict_order_dispatch and self.consumers.size == 0 and kept and self.pending.redelivered \
-                and not self.prioritized_messages:
-            first = self.pending.window[0].first
-            ahead = self.messages.at[first].sequence > self.messages.at[<int32_t> kept[len(kept) - 1]].sequence
-        if ahead:
-            kept.reverse()
-        for number in kept:
-            self.pending.wait(number, True, ahead)
-        if self.consumers.at[slot].browser:
-            self.browsed.pop(place, None)
-        self.consumers.leave(slot, consumer)
-        self.rounds_due += 1
-        return 0
+        return leave_queue(self.rounds, consumer, last_delivered, lost, closing, recounted, known)
 
     def renew(self):
         """Reset to the state after its consumers joined, for another queue with the same ones.
 
         Raises IllegalStateError if a consumer has left, or if one is a browser or has a name.
         """
-        self.start_over()
+        self.rounds.start_over()
 
     def send(self, object message=None, *, object group=ABSENT, object group_sequence=ABSENT, object priority=ABSENT,
              object expiration=ABSENT, object persistent=ABSENT, object connection=None, object target=None,
@@ -255,7 +225,7 @@ cdef class Queue(Inspection):
         JMSXDeliveryCount counts on from what it says. wake False: ask for no wakeup, as for one that was there before.
         """
         cdef int32_t number
-        cdef Headers of
+        cdef Headers headers
         cdef Envelope envelope
         if isinstance(message, Envelope):
             envelope = message
@@ -281,78 +251,21 @@ cdef class Queue(Inspection):
             hash(connection)
         if target is not None:
             hash(target)
-        of.group_sequence = <int32_t> header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1)
-        of.priority = <int> header_number("JMSPriority", priority, 4, 0, 9)
-        of.expiration = header_number("JMSExpiration", expiration, 0, 0, INT64_MAX)
-        of.persistent = persistent is ABSENT or <bint> persistent
-        of.redeliveries = 0 if redeliveries is ABSENT else redeliveries
-        number = self.admit(message, &of, group, connection, target)
+        headers.group_sequence = <int32_t> header_number("JMSXGroupSeq", group_sequence, 0, -(2**31), 2**31 - 1)
+        headers.priority = <int> header_number("JMSPriority", priority, 4, 0, 9)
+        headers.expiration = header_number("JMSExpiration", expiration, 0, 0, INT64_MAX)
+        headers.persistent = persistent is ABSENT or <bint> persistent
+        headers.redeliveries = 0 if redeliveries is ABSENT else redeliveries
+        number = admit(self.state, message, &headers, group, connection, target)
         try:
-            result = self.handle_of(number)
+            result = self.state.handle_of(number)
         except BaseException:
             self.messages.discard(number)
             raise
-        self.accept(number)
+        self.state.accept(number)
         if not wake:
-            self.rounds_due -= 1
+            self.state.rounds_due -= 1
         return result
-
-    cdef int32_t enter(self, object message, const Headers* of, object group, object connection,
-                       object target) except -1:
-        # Put a message on the queue and ask for a wakeup.
-        cdef int32_t number = self.admit(message, of, group, connection, target)
-        self.accept(number)
-        return number
-
-    cdef int32_t admit(self, object message, const Headers* of, object group, object connection,
-                       object target) except -1:
-        # A message that is not on the queue yet; every selector is asked about it once.
-        # A name may be of a class that runs code of its own: all of them are looked up before there is a message.
-        cdef int32_t handle, producer, receiver, number
-        cdef Message* it
-        self.before_names()
-        handle = -1 if group is None else self.groups.intern(group)
-        producer = -1 if connection is None else self.connection_number(connection)
-        receiver = -1 if target is None else self.consumers.target_number(target)
-        self.refuse_while_asked()
-        number = self.messages.allot()
-        it = &self.messages.at[number]
-        it.group = handle
-        it.group_sequence = of.group_sequence
-        it.priority = of.priority
-        it.expiration = of.expiration
-        it.transient = not of.persistent
-        it.redeliveries = of.redeliveries
-        it.connection = producer
-        if message is not None:
-            Py_INCREF(message)
-            it.body = <PyObject*> message
-        try:
-            it.match = self.match_of(number, receiver)
-        except BaseException:
-            self.messages.discard(number)
-            raise
-        return number
-
-    cdef int32_t match_of(self, int32_t number, int32_t target) except -1:
-        # The class of a message that every selector is asked about once.
-        cdef int32_t index
-        cdef uint64_t word = 1
-        if target < 0 and self.consumers.predicate_count <= 64:
-            for index in range(1, self.consumers.predicate_count):
-                question = self.consumers.questions[index]
-                if question is not None and self.ask(number, (<tuple> question)[0], (<tuple> question)[1]):
-                    word |= <uint64_t> 1 << index
-            return self.consumers.class_for_words(&word, 1)
-        bits = 1
-        for index in range(1, self.consumers.predicate_count):
-            question = self.consumers.questions[index]
-            if question is not None and self.ask(number, (<tuple> question)[0], (<tuple> question)[1]):
-                bits |= 1 << <object> index
-        return self.consumers.class_for(bits, target)
-
-    cdef int32_t connection_number(self, object connection) except -1:
-        return self.connections.setdefault(connection, len(self.connections))
 
     def run(self, int64_t now=0, int64_t limit=-1):
         """Make one round for each wakeup asked for, also for those the rounds ask for; return the deliveries in order.
@@ -360,13 +273,13 @@ cdef class Queue(Inspection):
         now: ms, for expiry and the start delay. limit: at most this number of rounds. While a start delay runs nothing
         happens; ``starts_at`` says until when.
         """
-        self.begin_handing_out()
-        self.run_wakeups(now, limit)
+        self.rounds.begin_handing_out()
+        self.rounds.run_wakeups(now, limit)
         return self.empty_out(now)
 
     cdef list empty_out(self, int64_t now):
         cdef list result = self.take_out(now)
-        self.after_messages()
+        self.state.after_messages()
         return result
 
     cdef list take_out(self, int64_t now):
@@ -374,18 +287,18 @@ cdef class Queue(Inspection):
         cdef int64_t index
         cdef list result = []
         cdef Handout* it
-        cdef Delivery made
-        for index in range(self.out_size):
-            it = &self.out[index]
-            made = Delivery.__new__(Delivery)
-            made.consumer = it.consumer
+        cdef Delivery delivery
+        for index in range(self.rounds.out_size):
+            it = &self.rounds.out[index]
+            delivery = Delivery.__new__(Delivery)
+            delivery.consumer = it.consumer
             if it.handle >= 0:
-                made.message = it.handle
-                made.body = self.object_of(it.message)
-            made.redeliveries = it.redeliveries
-            made.group_first = it.group_first
-            result.append(made)
-        self.out_size = 0
+                delivery.message = it.handle
+                delivery.body = self.state.object_of(it.message)
+            delivery.redeliveries = it.redeliveries
+            delivery.group_first = it.group_first
+            result.append(delivery)
+        self.rounds.out_size = 0
         return result
 
     def acknowledge(self, consumer, last, *, kind=AckKind.INDIVIDUAL, first=None, int64_t count=1, transaction=None):
@@ -397,11 +310,11 @@ cdef class Queue(Inspection):
         nothing. transaction: any hashable; what is acknowledged in it stays in flight until ``commit``. Returns the
         objects sent of the messages acknowledged. Raises IllegalStateError for a message the consumer does not hold.
         """
-        cdef int32_t slot = self.slot_of(consumer), end = self.message_of(last)
+        cdef int32_t slot = self.state.slot_of(consumer), end = self.state.message_of(last)
         cdef int what = kind
-        cdef list bodies = self.settle(slot, end, -1 if first is None else self.message_of(first), what,
-                                       count if what == DELIVERED else -1, transaction)
-        self.after_messages()
+        cdef list bodies = settle(self.state, slot, end, -1 if first is None else self.state.message_of(first), what,
+                                  count if what == DELIVERED else -1, transaction, False)
+        self.state.after_messages()
         return bodies
 
     def acknowledge_each(self, deliveries):
@@ -411,131 +324,18 @@ cdef class Queue(Inspection):
         """
         cdef Delivery delivery
         for delivery in deliveries:
-            self.settle(self.slot_of(delivery.consumer), self.message_of(delivery.message), -1, INDIVIDUAL, 1, None)
-        self.after_messages()
-
-    cdef list settle(self, int32_t slot, int32_t end, int32_t start, int kind, int64_t count, object transaction,
-                     bint astray=False):
-        # ``acknowledge``, from slot to slot; start -1: the oldest it holds. count: of DELIVERED, and the size of a
-        # STANDARD range according to the client, -1 unknown. astray: the range does not match the client's, so the
-        # window stays and no round is asked for.
-        cdef int32_t message, following
-        cdef int64_t total = 0
-        cdef list bodies = [], parts = [], gone = []
-        cdef bint unconsumed = kind == POISON or kind == EXPIRED
-        self.refuse_while_asked()
-        # A client may acknowledge a message in a transaction and then find it expired, or give it up.
-        if self.messages.at[end].consumer != slot or (self.messages.at[end].acknowledged and not unconsumed):
-            raise IllegalStateError(f"consumer {self.consumers.at[slot].id!r} does not hold message "
-                                    f"{self.handle_of(end)!r}, or acknowledged it before")
-        if kind == DELIVERED or kind == REDELIVERED:
-            if kind == DELIVERED:
-                self.consumers.expand(slot, count)
-            self.refresh(slot)
-            self.rounds_due += 2
-            return bodies
-        if kind == INDIVIDUAL and transaction is None:
-            bodies.append(self.object_of(end))
-            self.acknowledge_one(slot, end)
-            return bodies
-        if kind == INDIVIDUAL:
-            start = end
-        elif start < 0:
-            start = self.consumers.at[slot].held.first
-        message = start
-        while message >= 0:
-            bodies.append(self.object_of(message))
-            total += 1
-            if transaction is not None:
-                if not self.messages.at[message].acknowledged:
-                    parts.append((self.handle_of(message), self.consumers.at[slot].id))
-            elif unconsumed:
-                gone.append((self.handle_of(message), "poison" if kind == POISON else "expired",
-                             self.object_of(message), self.messages.at[message].redeliveries))
-            if message == end:
-                break
-            message = self.messages.at[message].next
-        if message < 0 or self.messages.at[start].consumer != slot:
-            raise IllegalStateError(f"message {self.handle_of(start)!r} does not come before {self.handle_of(end)!r} "
-                                    f"at consumer {self.consumers.at[slot].id!r}")
-        if kind == STANDARD and transaction is None and 0 <= count != total:
-            raise IllegalStateError(f"{counted(count, 'message')} up to {self.handle_of(end)!r}, where consumer "
-                                    f"{self.consumers.at[slot].id!r} holds {total}")
-        if transaction is not None and kind == POISON:
-            raise IllegalStateError("a poison acknowledgement cannot be part of a transaction")
-        if parts:
-            if self.transactions is None:
-                self.transactions = {}
-            self.transactions.setdefault(transaction, []).extend(parts)
-        if gone:
-            if self.removed is None:
-                self.removed = []
-            self.removed.extend(gone)
-        # Nothing from here on wants memory.
-        message = start
-        while True:
-            following = self.messages.at[message].next
-            if transaction is None:
-                self.totals.expired += kind == EXPIRED
-                self.complete(slot, message)
-            else:
-                self.messages.at[message].acknowledged = 1
-            if message == end:
-                break
-            message = following
-        if astray:
-            self.refresh(slot)
-            return bodies
-        if transaction is None:
-            self.consumers.contract(slot, 1 if unconsumed else total)
-        elif kind == INDIVIDUAL:
-            self.consumers.expand(slot, 1)
-        self.refresh(slot)
-        self.rounds_due += 2
-        return bodies
+            settle(self.state, self.state.slot_of(delivery.consumer), self.state.message_of(delivery.message), -1,
+                   INDIVIDUAL, 1, None, False)
+        self.state.after_messages()
 
     def commit(self, transaction):
         """Commit the acknowledgements of a transaction; two wakeups for each message."""
-        cdef int32_t message, slot
-        cdef list parts
-        self.refuse_while_asked()
-        parts = (self.transactions.pop(transaction, None) if self.transactions else None) or []
-        for handle, consumer in parts:
-            message = self.find(handle)
-            found = self.consumers.slot_of.get(consumer)
-            if message >= 0 and self.messages.at[message].whereabouts == IN_DOUBT:
-                self.pending.withdraw(message)
-                self.totals.dequeues += 1
-                self.messages.discard(message)
-            elif message >= 0:
-                self.complete(found, message)
-            if found is not None:
-                slot = found
-                self.consumers.contract(slot, 1)
-                self.refresh(slot)
-            self.rounds_due += 2
-        self.after_messages()
+        commit_transaction(self.state, transaction)
 
     def rollback(self, transaction):
         """Roll the acknowledgements of a transaction back: the messages are unacknowledged again, at their
         consumers."""
-        cdef int32_t message, slot
-        cdef list parts
-        self.refuse_while_asked()
-        parts = (self.transactions.pop(transaction, None) if self.transactions else None) or []
-        for handle, consumer in parts:
-            message = self.find(handle)
-            if message >= 0:
-                self.messages.at[message].acknowledged = 0
-                if self.messages.at[message].whereabouts == IN_DOUBT:
-                    self.messages.at[message].whereabouts = WAITING
-                    self.pending.index(message)
-            found = self.consumers.slot_of.get(consumer)
-            if found is not None:
-                slot = found
-                self.consumers.contract(slot, 1)
-                self.refresh(slot)
-            self.rounds_due += 1
+        roll_back_transaction(self.state, transaction)
 
     def pull(self, consumer, *, int64_t quantity=1, int64_t timeout=0, int64_t now=0):
         """A consumer with prefetch 0 asks for messages: one round, at once; return its deliveries.
@@ -544,74 +344,74 @@ cdef class Queue(Inspection):
         comes; above 0 the caller calls ``pull_timeout`` when these ms have passed. Other consumers are not affected by
         the call.
         """
-        cdef int32_t slot = self.slot_of(consumer)
-        self.begin_handing_out()
+        cdef int32_t slot = self.state.slot_of(consumer)
+        self.rounds.begin_handing_out()
         if self.consumers.at[slot].prefetch == 0:
             self.consumers.at[slot].extension = quantity
-            self.refresh(slot)
+            self.state.refresh(slot)
             self.consumers.at[slot].pull_mark = self.consumers.at[slot].dispatched
-            self.round(now)
+            self.rounds.round(now)
             if timeout == -1 and self.consumers.at[slot].dispatched == self.consumers.at[slot].pull_mark:
-                self.end_pull(slot)
+                self.rounds.end_pull(slot)
         return self.take_out(now)
 
     def pull_timeout(self, consumer, *, int64_t now=0):
         """The last pull has timed out: the null dispatch and no credit, unless a message was dispatched since."""
-        cdef int32_t slot = self.slot_of(consumer)
-        self.begin_handing_out()
+        cdef int32_t slot = self.state.slot_of(consumer)
+        self.rounds.begin_handing_out()
         if self.consumers.at[slot].prefetch == 0 and (
                 self.consumers.at[slot].dispatched == self.consumers.at[slot].pull_mark):
-            self.end_pull(slot)
+            self.rounds.end_pull(slot)
         return self.take_out(now)
 
     def set_prefetch(self, consumer, int32_t prefetch):
         """A consumer may hold so many messages unacknowledged from now on; asks for a round."""
-        cdef int32_t slot = self.slot_of(consumer)
-        self.refuse_while_asked()
+        cdef int32_t slot = self.state.slot_of(consumer)
+        self.state.refuse_while_asked()
         self.consumers.at[slot].prefetch = prefetch
-        self.refresh(slot)
-        self.rounds_due += 1
+        self.state.refresh(slot)
+        self.state.rounds_due += 1
 
     def share_credit(self, consumer, int64_t elsewhere, int64_t extension):
         """For a subscription that consumes several queues with one prefetch: what it holds unacknowledged in the other
         ones, and its prefetch extension. The caller sets it before a round if another queue changed it."""
-        cdef int32_t slot = self.slot_of(consumer)
-        self.refuse_while_asked()
+        cdef int32_t slot = self.state.slot_of(consumer)
+        self.state.refuse_while_asked()
         self.consumers.at[slot].elsewhere = elsewhere
         self.consumers.at[slot].extension = extension
-        self.refresh(slot)
+        self.state.refresh(slot)
 
     def wakeup(self):
         """Ask for one more round."""
-        self.rounds_due += 1
+        self.state.rounds_due += 1
 
     def pause(self):
         """Stop dispatching; messages are still paged in."""
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         self.consumers.paused = True
-        self.reopen()
+        self.state.reopen()
 
     def resume(self):
         """Dispatch again; asks for a wakeup."""
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         self.consumers.paused = False
-        self.reopen()
-        self.rounds_due += 1
+        self.state.reopen()
+        self.state.rounds_due += 1
 
     def remove_message(self, handle):
         """Remove one message. One in flight keeps its place in the consumer's window until acknowledged."""
-        self.take_off(self.message_of(handle))
-        self.after_messages()
+        self.state.take_off(self.state.message_of(handle))
+        self.state.after_messages()
 
     def purge(self):
         """Remove every message, also those in flight; return their number."""
         cdef int32_t message
-        cdef int64_t before = self.totals.dequeues
+        cdef int64_t before = self.state.totals.dequeues
         for message in range(self.messages.slots):
             if self.messages.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
-                self.take_off(message)
-        self.after_messages()
-        return self.totals.dequeues - before
+                self.state.take_off(message)
+        self.state.after_messages()
+        return self.state.totals.dequeues - before
 
     def expire(self, int64_t now, *, int64_t limit=400):
         """The broker's periodic look for expired messages; return the deliveries it makes. Asks for a wakeup.
@@ -621,30 +421,30 @@ cdef class Queue(Inspection):
         look ends after ``limit`` that stay. Raises InvalidTopologyError for a limit below 1.
         """
         whole_number("maxExpirePageSize", limit, 1, 2**31 - 1)
-        self.begin_handing_out()
-        self.look_for_expired(now, limit)
+        self.rounds.begin_handing_out()
+        self.rounds.look_for_expired(now, limit)
         return self.empty_out(now)
 
     def expire_stored(self, int64_t now):
         """Remove messages that expired before ``now`` and are not paged in."""
         cdef int32_t message
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         for message in range(self.messages.slots):
             if self.messages.at[message].whereabouts == STORED and 0 < self.messages.at[message].expiration < now:
-                self.note_expired(message)
-                self.cursors.unstore(message)
-                self.drop_expired(message)
-        self.after_messages()
+                self.state.note_expired(message)
+                self.state.cursors.unstore(message)
+                self.state.drop_expired(message)
+        self.state.after_messages()
 
     def remove_group(self, group):
         """Forget the owner of a group (JMX removeMessageGroup); counts stay. Return the owner it had, or None."""
         cdef int32_t handle
         cdef int32_t owner
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         handle = self.groups.find(group)
         if handle < 0 and self.groups.form != BUCKET:
             return None
-        self.before_names()
+        self.state.before_names()
         handle = self.groups.intern(group)
         owner = self.groups.drop(handle)
         self.pending.regroup(self.groups.key[handle])
@@ -652,14 +452,14 @@ cdef class Queue(Inspection):
 
     def remove_all_groups(self):
         """Forget every owner (JMX removeAllMessageGroups)."""
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         self.groups.drop_all()
         self.consumers.sorted = False
         self.pending.place_all()
 
     def take_failed(self):
         """``[(object sent, selector)]`` that could not be evaluated since the last call, at most 10000: no match."""
-        result, self.failed = self.failed or [], None
+        result, self.state.failed = self.state.failed or [], None
         return result
 
     def take_slow(self):
@@ -670,7 +470,7 @@ cdef class Queue(Inspection):
     def take_removed(self):
         """Messages that left the queue unconsumed since the last call: ``[(handle, "expired" | "poison", object sent,
         redeliveries)]``."""
-        result, self.removed = self.removed or [], None
+        result, self.state.removed = self.state.removed or [], None
         return result
 
     def intern_groups(self, names):
@@ -704,7 +504,7 @@ cdef class Queue(Inspection):
                 "must be 'at_once', 'never' or consumer ids", key="acknowledge", value=acknowledge)
         if acknowledge == "never":
             prompt = set()
-        return offer(self, MessageColumns(
+        return offer(self.rounds, MessageColumns(
             size, groups=groups, group_sequences=group_sequences, priorities=priorities, expirations=expirations,
             persistent=persistent, matches=matches, arrivals=arrivals), prompt)
 
@@ -717,7 +517,7 @@ cdef class Queue(Inspection):
         other ``save(object)`` gives the bytes, or a reference of the caller's. Raises SnapshotError without it.
         shared: takes group names and selectors, which are written once for many queues then.
         """
-        return write_queue(self, save, shared)
+        return write_queue(self.rounds, save, shared)
 
     @classmethod
     def restore(cls, bytes data not None, *, object load=None, SharedValues shared=None):
@@ -731,8 +531,166 @@ cdef class Queue(Inspection):
             queue = cls(**settings)
         except InvalidTopologyError as error:
             raise SnapshotError("its settings are not those of a queue") from error
-        read_queue(queue, reader)
+        read_queue((<Queue> queue).rounds, reader)
         return queue
 
     def __reduce__(self):
         raise TypeError("a queue holds objects of its caller: snapshot(save=...) and Queue.restore(load=...) carry it")
+
+    # Questions; no answer changes later dispatch
+
+    def wanted(self, object message):
+        """Would the selector and noLocal of any consumer, browsers included, let a message pass that is elsewhere?"""
+        return is_wanted(self.state, message)
+
+    @property
+    def expiring(self):
+        """Messages that have an expiration."""
+        return expiring_messages(self.state)
+
+    @property
+    def behind(self):
+        """Persistent messages after those here, which the reader of a store brings."""
+        return self.rounds.behind
+
+    @behind.setter
+    def behind(self, int64_t behind):
+        self.rounds.behind = behind
+
+    @property
+    def starts_at(self):
+        """Until when (ms) the running start delay lasts at most, or None."""
+        return None if self.rounds.start_at < 0 else self.rounds.start_at
+
+    @property
+    def wakeups(self):
+        """Rounds asked for and not made yet."""
+        return self.state.rounds_due
+
+    @property
+    def consumer_order(self):
+        """Ids in the order in which they are asked next."""
+        return [self.consumers.at[self.consumers.order[index]].id for index in range(self.consumers.size)]
+
+    @property
+    def exclusive_consumer(self):
+        """Id of the elected consumer, or None."""
+        return None if self.consumers.elected < 0 else self.consumers.at[self.consumers.elected].id
+
+    @property
+    def group_owners(self):
+        """``{group: consumer id}``, as the broker displays it."""
+        self.pending.settle()
+        return {name: self.consumers.at[<int32_t> slot].id for name, slot in self.groups.owners().items()}
+
+    def assigned_groups(self, consumer):
+        """How many groups the broker counts for a consumer."""
+        return self.groups.counts[self.state.slot_of(consumer)]
+
+    def unacknowledged(self, consumer):
+        """Handles a consumer holds, in dispatch order."""
+        return held_by(self.state, self.state.slot_of(consumer))
+
+    def waiting(self):
+        """Handles of the paged-in messages that wait, in the order in which they are tried."""
+        return waiting_handles(self.state)
+
+    def object_of_handle(self, handle):
+        """The object that was sent as this message."""
+        return self.state.object_of(self.state.message_of(handle))
+
+    def sequence_of(self, handle):
+        """Arrival number of a message in this queue, from 0."""
+        return self.messages.at[self.state.message_of(handle)].sequence
+
+    def handles(self):
+        """Handles of every message on the queue, in order of arrival."""
+        return all_handles(self.state)
+
+    def counters_of(self, consumer):
+        """What a consumer's subscription counts: ``enqueued``, ``dispatched``, ``dequeued``, ``held``, ``slow``."""
+        return counters_at(self.state, self.state.slot_of(consumer))
+
+    def credit(self, consumer):
+        """``(held, elsewhere, extension)``: messages it holds here and in other queues, and its prefetch extension."""
+        cdef int32_t slot = self.state.slot_of(consumer)
+        return self.consumers.at[slot].held.count, self.consumers.at[slot].elsewhere, self.consumers.at[slot].extension
+
+    @property
+    def statistics(self):
+        """Counters since the start, and of now: size, stored (not paged in), waiting, in_flight, stranded."""
+        return statistics_of(self.state)
+
+    def why(self, handle):
+        """Why a message waits: ``(HoldReason, consumer id or None)``: the owner, the elected one, the holder."""
+        cdef int reason
+        cdef int32_t slot
+        reason, slot = reason_of(self.rounds, self.state.message_of(handle))
+        return HoldReason(reason), None if slot < 0 else self.consumers.at[slot].id
+
+    def why_each(self, handle):
+        """``{consumer id: Verdict}`` in the order in which consumers are asked: the first check each one fails."""
+        cdef int32_t message = self.state.message_of(handle), index, slot
+        cdef dict result = {}
+        for index in range(self.consumers.size):
+            slot = self.consumers.order[index]
+            result[self.consumers.at[slot].id] = Verdict(verdict_of(self.rounds, message, slot))
+        return result
+
+    def held(self):
+        """Everything that waits: ``(sequences int64, reasons int8, consumers int64 (-1 none))``, by arrival."""
+        return held_arrays(self.rounds)
+
+    def hold_counts(self):
+        """``{HoldReason: messages}`` of everything that waits."""
+        cdef dict result = {}
+        reasons, totals = np.unique(self.held()[1], return_counts=True)
+        for reason, total in zip(reasons.tolist(), totals.tolist()):
+            result[HoldReason(reason)] = total
+        return result
+
+    def predicate_of(self, consumer):
+        """Bit of a consumer's selector in ``offer_batch``'s ``matches``; 0 for a consumer that asks nothing."""
+        return self.consumers.at[self.state.slot_of(consumer)].predicate
+
+    # Settings
+
+    @property
+    def max_page_size(self):
+        return self.state.max_page_size
+
+    @property
+    def max_browse_page_size(self):
+        return self.state.max_browse_page_size
+
+    @property
+    def strict_order_dispatch(self):
+        return self.state.strict_order_dispatch
+
+    @property
+    def prioritized_messages(self):
+        return self.state.prioritized_messages
+
+    @property
+    def lazy_dispatch(self):
+        return self.state.lazy_dispatch
+
+    @property
+    def consumers_before_dispatch_starts(self):
+        return self.state.consumers_before_dispatch_starts
+
+    @property
+    def time_before_dispatch_starts(self):
+        return self.state.time_before_dispatch_starts
+
+    @property
+    def selector_errors(self):
+        return self.state.selector_errors
+
+    @property
+    def cursor(self):
+        return self.state.cursor
+
+    def _check(self):
+        """Assert the invariants of the queue and of its parts."""
+        self.state._check()

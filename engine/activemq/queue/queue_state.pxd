@@ -6,6 +6,7 @@ Invariants: a message is in exactly one place (see message_slots.pxd); messages 
 flight + stranded.
 """
 
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
@@ -29,16 +30,17 @@ cdef struct Totals:
     int64_t selector_errors
 
 
+@final
 cdef class QueueState:
-    cdef readonly object max_page_size
-    cdef readonly object max_browse_page_size
-    cdef readonly bint strict_order_dispatch
-    cdef readonly bint prioritized_messages
-    cdef readonly bint lazy_dispatch
-    cdef readonly int consumers_before_dispatch_starts
-    cdef readonly int time_before_dispatch_starts
-    cdef readonly str selector_errors
-    cdef readonly str cursor
+    cdef object max_page_size
+    cdef object max_browse_page_size
+    cdef bint strict_order_dispatch
+    cdef bint prioritized_messages
+    cdef bint lazy_dispatch
+    cdef int consumers_before_dispatch_starts
+    cdef int time_before_dispatch_starts
+    cdef str selector_errors
+    cdef str cursor
     cdef GroupMap groups
     cdef ConsumerList consumers
     cdef MessageSlots messages
@@ -79,6 +81,7 @@ cdef class QueueState:
                 pass          # what has been done is done; the next message that is the last gives the memory back
         return 0
 
+    cdef int begin(self) except -1                               # checks the settings, and makes the other parts
     cdef int forget_names(self) except -1
     cdef int forget_groups(self) except -1
     cdef int forget_connections(self) except -1
@@ -112,7 +115,6 @@ cdef class QueueState:
     cdef object handle_of(self, int32_t message)
     cdef object object_of(self, int32_t message)
     cdef object seen_as(self, int32_t message)                   # what selectors evaluate: current values
-    cdef int count_redelivery(self, int32_t message) except -1
     cdef inline void arrive(self, int32_t message) noexcept:      # numbers it and asks for a wakeup
         self.messages.at[message].sequence = self.next_sequence
         self.next_sequence += 1

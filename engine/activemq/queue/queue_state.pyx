@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 
+from cython cimport final
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free
 
 from pyengine._engine.lowlevel.memory cimport allocate_zeros
-from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList, kept_numbers
-from pyengine._engine.activemq.queue.group_map cimport CACHED, GroupMap
+from pyengine._engine.activemq.queue.consumer_list cimport kept_numbers
+from pyengine._engine.activemq.queue.group_map cimport CACHED
 from pyengine._engine.activemq.queue.message_cursors cimport (
     ONE_CURSOR, PERSISTENT_FIRST, UNTIL_DRAINED, MessageCursors,
 )
@@ -20,7 +21,7 @@ from pyengine._engine.matching.consumer_filter cimport answer, check_question
 from pyengine._engine.java.value cimport RAISED, TRUE
 from pyengine._engine.message.message cimport Message as JmsMessage
 
-from pyengine.errors import IllegalStateError, InvalidTopologyError, unknown_arguments
+from pyengine.errors import IllegalStateError, InvalidTopologyError
 
 cdef int64_t FEW = 256               # number of names below which unused ones are not looked for
 cdef int FAILURES_KEPT = 10_000      # bounds the memory if the caller never asks
@@ -33,10 +34,6 @@ def whole_number(str field, object value, object low, object high):
     return value
 
 
-SETTINGS = (
-    "max_page_size", "max_browse_page_size", "use_consumer_priority", "strict_order_dispatch", "prioritized_messages",
-    "lazy_dispatch", "use_prefetch_extension", "all_consumers_exclusive_by_default", "message_group_map_factory_type",
-    "consumers_before_dispatch_starts", "time_before_dispatch_starts", "selector_errors", "cursor")
 CURSORS = {"store": UNTIL_DRAINED, "memory": PERSISTENT_FIRST, "single": ONE_CURSOR}
 
 
@@ -47,46 +44,31 @@ cdef object counter_sent(object body):
     return max(counter, 1 if body.get("JMSRedelivered") is True else 0)
 
 
+@final
 cdef class QueueState:
     """Internal to a queue; see queue_state.pxd."""
 
-    def __cinit__(self, *, object max_page_size=200, object max_browse_page_size=400, bint use_consumer_priority=True,
-                  bint strict_order_dispatch=False, bint prioritized_messages=False, bint lazy_dispatch=False,
-                  bint use_prefetch_extension=True, bint all_consumers_exclusive_by_default=False,
-                  str message_group_map_factory_type not None="cached", object consumers_before_dispatch_starts=0,
-                  object time_before_dispatch_starts=0, str selector_errors not None="no_match",
-                  str cursor not None="store", **unknown):
-        if unknown:
-            raise unknown_arguments("Queue", unknown, SETTINGS)
-        if selector_errors not in ("no_match", "exact"):
-            raise InvalidTopologyError("must be 'no_match' or 'exact'", key="selector_errors", value=selector_errors)
-        if cursor not in CURSORS:
-            raise InvalidTopologyError(f"must be one of {', '.join(CURSORS)}", key="cursor", value=cursor)
-        self.selector_errors = selector_errors
-        self.cursor = cursor
-        self.max_page_size = max_page_size
-        self.page_size = -1 if max_page_size is None else whole_number("maxPageSize", max_page_size, 1, 2**31 - 1)
-        self.max_browse_page_size = max_browse_page_size
-        if max_browse_page_size is not None:
-            whole_number("maxBrowsePageSize", max_browse_page_size, 0, 2**31 - 1)
-        self.strict_order_dispatch = strict_order_dispatch
-        self.prioritized_messages = prioritized_messages
-        self.lazy_dispatch = lazy_dispatch
-        self.consumers_before_dispatch_starts = whole_number(
-            "consumersBeforeDispatchStarts", consumers_before_dispatch_starts, 0, 2**31 - 1)
-        self.time_before_dispatch_starts = whole_number(
-            "timeBeforeDispatchStarts", time_before_dispatch_starts, 0, 2**31 - 1)
-        self.groups = GroupMap(message_group_map_factory_type)
+    cdef int begin(self) except -1:
+        if self.selector_errors not in ("no_match", "exact"):
+            raise InvalidTopologyError(
+                "must be 'no_match' or 'exact'", key="selector_errors", value=self.selector_errors)
+        if self.cursor not in CURSORS:
+            raise InvalidTopologyError(f"must be one of {', '.join(CURSORS)}", key="cursor", value=self.cursor)
+        self.page_size = -1
+        if self.max_page_size is not None:
+            self.page_size = whole_number("maxPageSize", self.max_page_size, 1, 2**31 - 1)
+        if self.max_browse_page_size is not None:
+            whole_number("maxBrowsePageSize", self.max_browse_page_size, 0, 2**31 - 1)
         self.groups.watched = self.groups.form == CACHED and self.page_size >= 0
         self.groups.now.position = INT64_MAX
-        self.consumers = ConsumerList(
-            self.groups, use_consumer_priority, use_prefetch_extension, all_consumers_exclusive_by_default)
         self.messages = MessageSlots()
-        self.cursors = MessageCursors(self.messages, prioritized_messages, CURSORS[cursor])
+        self.cursors = MessageCursors(self.messages, self.prioritized_messages, CURSORS[self.cursor])
         self.ready = ReadyIndex(self.messages, self.consumers)
-        self.pending = PendingMessages(self.messages, self.ready, self.consumers, self.groups, prioritized_messages)
+        self.pending = PendingMessages(
+            self.messages, self.ready, self.consumers, self.groups, self.prioritized_messages)
         self.connections = {}
         self.connections_due = self.targets_due = self.classes_due = 2 * FEW
+        return 0
 
     # Names
 
@@ -411,10 +393,6 @@ cdef class QueueState:
             return {**body, **changed}
         return body
 
-    cdef int count_redelivery(self, int32_t message) except -1:
-        self.messages.at[message].redeliveries += 1
-        return 0
-
     cdef int accept(self, int32_t message) except -1:
         self.arrive(message)
         self.cursors.store(message)
@@ -473,7 +451,7 @@ cdef class QueueState:
         return self.cursors.stored + self.pending.waiting + self.in_flight + self.stranded
 
     def _check(self):
-        """Assert the invariants of queue_state.pxd and of the rooms below."""
+        """Assert the invariants of queue_state.pxd and of its parts."""
         cdef int32_t message, slot, flying = 0
         self.groups._check()
         self.consumers._check()

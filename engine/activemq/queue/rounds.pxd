@@ -8,9 +8,16 @@ position and those that it paged in while others waited: the next round finds bo
 function used as a selector or by the reader of the store, keeps its page waiting, and its dispatches for the next call.
 """
 
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
+from pyengine._engine.activemq.queue.consumer_list cimport ConsumerList
+from pyengine._engine.activemq.queue.group_map cimport GroupMap
+from pyengine._engine.activemq.queue.message_cursors cimport MessageCursors
+from pyengine._engine.activemq.queue.message_slots cimport MessageSlots
+from pyengine._engine.activemq.queue.pending_messages cimport PendingMessages
 from pyengine._engine.activemq.queue.queue_state cimport QueueState
+from pyengine._engine.activemq.queue.ready_index cimport ReadyIndex
 
 
 cdef struct Handout:
@@ -23,7 +30,23 @@ cdef struct Handout:
     int32_t group_first
 
 
-cdef class Rounds(QueueState):
+cdef class QueueListener:        # what the owner of a queue adds to its steps; a plain queue has this one
+    # A message was dispatched to a consumer or a browser.
+    cdef int dispatched(self, QueueState state, int32_t message, int64_t now) except -1
+    cdef int count_redelivery(self, QueueState state, int32_t message) except -1
+    cdef int read_on(self) except -1                             # no persistent message is left here to page in
+
+
+@final
+cdef class Rounds:
+    cdef QueueState state
+    cdef QueueListener listener
+    cdef MessageSlots messages       # the parts of ``state``
+    cdef MessageCursors cursors
+    cdef ReadyIndex ready
+    cdef PendingMessages pending
+    cdef ConsumerList consumers
+    cdef GroupMap groups
     cdef bint echo                   # a round asked for another one: when no other is due, one more runs
     cdef bint extra                  # this round was not requested; the first wakeup that it asks for is its own
     cdef bint stirred                # the last round changed something
@@ -39,11 +62,12 @@ cdef class Rounds(QueueState):
     cdef int32_t fresh_room
     cdef int64_t fresh_size
     cdef int64_t placed              # number of ``fresh`` that were dispatched or wait
-    cdef public int64_t behind       # persistent messages after those here, which ``read_on`` brings
+    cdef int64_t behind              # persistent messages after those here, which ``read_on`` brings
     cdef bint told                   # nothing can move any more, and held messages were reported (batches)
+    cdef tuple closing               # of a ``close`` that ended before it dispatched: (consumer, messages to ask again)
 
     cdef inline int begin_handing_out(self) except -1:
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         if self.out_size:
             self.keep_handouts()
         return 0
@@ -55,11 +79,11 @@ cdef class Rounds(QueueState):
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
     cdef int strand_page(self, int64_t start, int64_t fresh) except -1
     cdef inline void open_round(self) noexcept:
-        self.extra = self.rounds_due == 0
+        self.extra = self.state.rounds_due == 0
         if self.extra:
             self.echo = False
-        self.rounds_due -= self.rounds_due > 0
-        self.totals.rounds += 1
+        self.state.rounds_due -= self.state.rounds_due > 0
+        self.state.totals.rounds += 1
 
     cdef int round(self, int64_t now) except -1                  # 0: a start delay holds it back
     cdef int make_round(self, int64_t now) except -1             # what was opened
@@ -70,7 +94,6 @@ cdef class Rounds(QueueState):
     cdef bint looks_further(self, int64_t limit) noexcept        # a look would page in
     cdef list paged_in(self)
     cdef bint delayed(self, int64_t now) except -1
-    cdef int read_on(self) except -1                             # when no persistent message is left here to page in
     cdef void sort(self, int64_t fresh) noexcept                 # the page, with prioritized_messages
     cdef bint idle(self) noexcept                                # no round is due, and nothing here can be taken
     cdef bint steady(self) noexcept                             # one more round would change nothing
@@ -92,7 +115,9 @@ cdef class Rounds(QueueState):
 
     cdef int enlarge_out(self) except -1
     cdef void emit(self, int32_t slot, int32_t message) noexcept nogil    # after ``reserve_out``
-    cdef int dispatched(self, int32_t message, int64_t now) except -1    # to a consumer or a browser
     cdef int browse_round(self, int64_t now) except -1
     cdef bint browsed_enough(self, int32_t slot) except -1
     cdef int end_pull(self, int32_t slot) except -1
+
+
+cdef Rounds rounds_of(QueueState state)

@@ -1,6 +1,4 @@
-from typing_extensions import disjoint_base
+from typing import final
 
-from pyengine._engine.activemq.queue.queue_state import QueueState
-
-@disjoint_base
-class Rounds(QueueState): ...
+@final
+class Rounds: ...

@@ -1,5 +1,6 @@
 """Rounds of one queue, as org.apache.activemq.broker.region.Queue makes them (spec activemq 2.2-2.8)."""
 
+from cython cimport final
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
@@ -19,8 +20,29 @@ from pyengine.errors import IllegalStateError
 cdef Py_ssize_t EXPIRED_AT_ONCE = 5000
 
 
-cdef class Rounds(QueueState):
-    """The rounds of a queue; Queue is its public face."""
+cdef class QueueListener:
+    """Internal to a queue; see rounds.pxd."""
+
+    def __reduce__(self):
+        raise TypeError("a listener belongs to its queue and cannot be pickled")
+
+    cdef int dispatched(self, QueueState state, int32_t message, int64_t now) except -1:
+        return state.rematch(message, BY_DISPATCH) if state.consumers.changing & BY_DISPATCH else 0
+
+    cdef int count_redelivery(self, QueueState state, int32_t message) except -1:
+        state.messages.at[message].redeliveries += 1
+        return 0
+
+    cdef int read_on(self) except -1:
+        raise IllegalStateError("messages are behind the ones that a queue holds, and no owner reads them in")
+
+
+cdef QueueListener PLAIN = QueueListener()
+
+
+@final
+cdef class Rounds:
+    """Internal to a queue; see rounds.pxd."""
 
     def __cinit__(self):
         self.start_at = -1
@@ -30,7 +52,7 @@ cdef class Rounds(QueueState):
         free(self.fresh)
 
     cdef int start_over(self) except -1:
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         if self.consumers.vacant_count or self.browsers or self.consumers.targets:
             raise IllegalStateError(
                 "a queue that a consumer left, or with browsers or named consumers, is not used for another: make one")
@@ -38,14 +60,14 @@ cdef class Rounds(QueueState):
         self.cursors.renew()
         self.groups.renew()
         self.consumers.renew()
-        memset(&self.totals, 0, sizeof(self.totals))
-        self.rounds_due = self.consumers.size
-        self.flagged = self.stranded = self.next_sequence = self.in_flight = self.out_size = 0
+        memset(&self.state.totals, 0, sizeof(self.state.totals))
+        self.state.rounds_due = self.consumers.size
+        self.state.flagged = self.state.stranded = self.state.next_sequence = self.state.in_flight = self.out_size = 0
         self.echo = self.extra = self.stirred = self.told = False
         self.first_consumer = self.consumers.size > 0
-        self.latch = self.consumers_before_dispatch_starts - self.consumers.size if self.first_consumer else 0
+        self.latch = self.state.consumers_before_dispatch_starts - self.consumers.size if self.first_consumer else 0
         self.start_at = -1
-        self.transactions = self.removed = self.failed = None
+        self.state.transactions = self.state.removed = self.state.failed = None
         return 0
 
     cdef int keep_handouts(self) except -1:
@@ -57,7 +79,7 @@ cdef class Rounds(QueueState):
             if not self.consumers.at[it.slot].live or self.consumers.at[it.slot].id != it.consumer:
                 continue
             if it.handle >= 0:
-                message = self.find(it.handle)
+                message = self.state.find(it.handle)
                 if message < 0 or not self.consumers.at[it.slot].browser and (
                         self.messages.at[message].whereabouts != IN_FLIGHT
                         or self.messages.at[message].consumer != it.slot):
@@ -70,27 +92,27 @@ cdef class Rounds(QueueState):
     cdef bint at_rest(self) noexcept:
         if self.consumers.size == 0:
             return True
-        if self.stirred or self.rounds_due or self.echo or self.start_at >= 0:
+        if self.stirred or self.state.rounds_due or self.echo or self.start_at >= 0:
             return False
-        return (self.page_size >= 0 and self.pending.waiting >= self.page_size
-                or self.lazy_dispatch and self.consumers.free_slots() <= 0)
+        return (self.state.page_size >= 0 and self.pending.waiting >= self.state.page_size
+                or self.state.lazy_dispatch and self.consumers.free_slots() <= 0)
 
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
         # After a round without a change the other requested rounds change nothing.
-        self.refuse_while_asked()
-        while (self.rounds_due > 0 or self.echo) and limit != 0:
+        self.state.refuse_while_asked()
+        while (self.state.rounds_due > 0 or self.echo) and limit != 0:
             limit -= limit > 0
             if not self.round(now):
                 break
             if not self.stirred:
-                self.rounds_due = 0
+                self.state.rounds_due = 0
                 self.echo = False
         return 0
 
     cdef int ask_again(self) except -1:
         # Queue.asyncWakeup from inside iterate(): the task runner notes that it was woken while it ran and runs once
         # more at the end, regardless of the count of pending wakeups.
-        self.rounds_due += not self.extra
+        self.state.rounds_due += not self.extra
         self.extra = False
         self.echo = True
         return 0
@@ -118,19 +140,19 @@ cdef class Rounds(QueueState):
     cdef bint delayed(self, int64_t now) except -1:
         if self.start_at < 0 and self.first_consumer:
             self.first_consumer = False
-            if self.consumers_before_dispatch_starts > 0:
-                self.start_at = now + (self.time_before_dispatch_starts or 1000)
-            elif self.time_before_dispatch_starts > 0:
-                self.start_at = now + self.time_before_dispatch_starts
+            if self.state.consumers_before_dispatch_starts > 0:
+                self.start_at = now + (self.state.time_before_dispatch_starts or 1000)
+            elif self.state.time_before_dispatch_starts > 0:
+                self.start_at = now + self.state.time_before_dispatch_starts
         if self.start_at >= 0:
-            if now < self.start_at and not (self.consumers_before_dispatch_starts > 0 and self.latch <= 0):
+            if now < self.start_at and not (self.state.consumers_before_dispatch_starts > 0 and self.latch <= 0):
                 return True
             self.start_at = -1
         return False
 
     cdef int round(self, int64_t now) except -1:
         # One wakeup; 0 if a start delay holds it back.
-        cdef int64_t due = self.rounds_due
+        cdef int64_t due = self.state.rounds_due
         cdef bint echo = self.echo, whole = False
         if self.delayed(now):
             return 0
@@ -140,7 +162,7 @@ cdef class Rounds(QueueState):
             whole = True
         finally:
             if not whole:                     # it was interrupted, and is still to be made
-                self.rounds_due = max(self.rounds_due, due)
+                self.state.rounds_due = max(self.state.rounds_due, due)
                 self.echo |= echo
         return 1
 
@@ -150,14 +172,14 @@ cdef class Rounds(QueueState):
         cdef bint forced
         active = len(self.browsers) if self.browsers else 0
         self.stirred = active > 0 or self.first_consumer      # a start delay may begin at the next round
-        forced = active > 0 and self.max_browse_page_size != 0
+        forced = active > 0 and self.state.max_browse_page_size != 0
         wanted = self.cursors.stored
-        if self.page_size >= 0:
-            wanted = min(wanted, self.page_size)
-            if self.lazy_dispatch and not forced:
+        if self.state.page_size >= 0:
+            wanted = min(wanted, self.state.page_size)
+            if self.state.lazy_dispatch and not forced:
                 wanted = min(wanted, self.consumers.free_slots())
         if not (forced or self.consumers.size > active and (
-                self.page_size < 0 or self.pending.waiting < self.page_size)):
+                self.state.page_size < 0 or self.pending.waiting < self.state.page_size)):
             wanted = 0
         self.stirred |= self.serve(wanted, now) > 0
         if active:
@@ -194,13 +216,13 @@ cdef class Rounds(QueueState):
         self.cursors.begin_page(wanted)
         while taken < wanted:
             if self.behind and not self.cursors.has_unread() and not self.cursors.serves(0):
-                if self.removed and len(self.removed) >= EXPIRED_AT_ONCE:
-                    self.rounds_due += not self.extra      # this round again
+                if self.state.removed and len(self.state.removed) >= EXPIRED_AT_ONCE:
+                    self.state.rounds_due += not self.extra      # this round again
                     self.echo |= self.extra
                     break
-                self.rounds_due += 1      # if it is interrupted, the round is still due
-                self.read_on()
-                self.rounds_due -= 1
+                self.state.rounds_due += 1      # if it is interrupted, the round is still due
+                self.listener.read_on()
+                self.state.rounds_due -= 1
             message = self.cursors.page_in()
             if message < 0:
                 break
@@ -208,12 +230,12 @@ cdef class Rounds(QueueState):
             self.fresh_size = taken + 1
             if 0 < self.messages.at[message].expiration < now:
                 self.stirred = True
-                self.note_expired(message)
+                self.state.note_expired(message)
                 self.fresh_size = taken
-                self.drop_expired(message)
+                self.state.drop_expired(message)
                 continue
             taken += 1
-        if self.prioritized_messages:
+        if self.state.prioritized_messages:
             self.sort(taken)
         return taken
 
@@ -232,31 +254,28 @@ cdef class Rounds(QueueState):
                 following = self.messages.at[message].next
                 if self.messages.at[message].whereabouts == WAITING:
                     if 0 < self.messages.at[message].expiration < now:
-                        self.note_expired(message)
+                        self.state.note_expired(message)
                         self.pending.withdraw(message)
-                        self.drop_expired(message)
+                        self.state.drop_expired(message)
                     else:
                         staying += 1
                 message = following
-        if self.stranded and staying < limit:
+        if self.state.stranded and staying < limit:
             for _, _, which in self.paged_in():
                 message = which
                 if staying == limit:
                     break
                 if self.messages.at[message].whereabouts == STRANDED and 0 < self.messages.at[message].expiration < now:
-                    self.note_expired(message)
-                    self.stranded -= 1
-                    self.drop_expired(message)
+                    self.state.note_expired(message)
+                    self.state.stranded -= 1
+                    self.state.drop_expired(message)
                 else:
                     staying += 1
-        self.rounds_due += 1
+        self.state.rounds_due += 1
         return 0
 
     cdef bint looks_further(self, int64_t limit) noexcept:
-        return 0 < self.cursors.stored and self.pending.waiting + self.in_flight + self.stranded < limit
-
-    cdef int read_on(self) except -1:
-        raise IllegalStateError("messages are behind what a queue holds, and nobody reads them in")
+        return 0 < self.cursors.stored and self.pending.waiting + self.state.in_flight + self.state.stranded < limit
 
     cdef void sort(self, int64_t fresh) noexcept:
         # By priority, each in the order in which they were paged in: of two cursors the second starts again (the
@@ -279,23 +298,24 @@ cdef class Rounds(QueueState):
                 message = self.messages.at[message].next
 
     cdef bint idle(self) noexcept:
-        return (self.cursors.stored == 0 and self.rounds_due == 0 and not self.echo
-                and self.consumers.size > 0 and not self.browsers and not self.lazy_dispatch and self.flagged == 0
+        return (self.cursors.stored == 0 and self.state.rounds_due == 0 and not self.echo
+                and self.consumers.size > 0 and not self.browsers and not self.state.lazy_dispatch
+                and self.state.flagged == 0
                 and self.consumers.unmarked == 0 and not self.first_consumer and self.start_at < 0
                 and not self.ready.lost
-                and (self.pending.waiting == 0 or self.pending.waiting < self.page_size
-                     and not self.prioritized_messages and self.ready.next_ready() < 0))
+                and (self.pending.waiting == 0 or self.pending.waiting < self.state.page_size
+                     and not self.state.prioritized_messages and self.ready.next_ready() < 0))
 
     cdef bint steady(self) noexcept:
         # As long as no consumer's credit changes.
-        if (self.rounds_due or self.echo or self.browsers or self.first_consumer or self.start_at >= 0
+        if (self.state.rounds_due or self.echo or self.browsers or self.first_consumer or self.start_at >= 0
                 or self.pending.redelivered or self.ready.lost):
             return False
         if self.cursors.stored or self.behind:
-            if self.lazy_dispatch or self.page_size < 0 or self.pending.waiting < self.page_size:
+            if self.state.lazy_dispatch or self.state.page_size < 0 or self.pending.waiting < self.state.page_size:
                 return False
         return self.pending.waiting == 0 or (
-            not self.flagged and not self.consumers.unmarked and self.ready.next_ready() < 0)
+            not self.state.flagged and not self.consumers.unmarked and self.ready.next_ready() < 0)
 
     cdef bint bypasses(self, int32_t message) noexcept:
         cdef Message* it = &self.messages.at[message]
@@ -323,7 +343,7 @@ cdef class Rounds(QueueState):
         cdef int32_t changed[2]
         cdef bint passes, given = False, behind = self.pending.waiting > 0
         self.reserve_out()
-        self.arrive(message)
+        self.state.arrive(message)
         self.open_round()
         self.cursors.page_alone(message)
         self.groups.now.round += 1
@@ -345,13 +365,13 @@ cdef class Rounds(QueueState):
             if not given:
                 self.pending.wait(message, False, False)
                 self.groups.now.position = INT64_MAX
-                self.rounds_due += 1
+                self.state.rounds_due += 1
         self.stirred = not passes
         if passes:
             # It takes a credit and returns it, and no state changes in between.
-            self.count_dispatch(slot)
+            self.state.count_dispatch(slot)
             self.take_turns(slot, self.messages.at[message].group >= 0)
-            self.count_gone(slot)
+            self.state.count_gone(slot)
             self.open_round()                         # requested by the acknowledgement; nothing is left to dispatch
             self.groups.now.round += behind
             self.messages.at[message].consumer = slot
@@ -365,14 +385,14 @@ cdef class Rounds(QueueState):
         cdef int64_t index
         cdef int32_t message, slot
         cdef int32_t changed[2]
-        if self.prioritized_messages and fresh and self.pending.waiting:
+        if self.state.prioritized_messages and fresh and self.pending.waiting:
             for index in range(fresh):
                 self.placed = index + 1
                 self.pending.wait(self.fresh[index], False, False)
             fresh = 0
         if self.pending.waiting and not self.hop(now):
             return self.strand_page(0, fresh)
-        if fresh and self.pending.waiting and self.page_size >= 0:
+        if fresh and self.pending.waiting and self.state.page_size >= 0:
             for index in range(fresh):
                 self.placed = index + 1
                 self.pending.wait(self.fresh[index], False, False)
@@ -383,7 +403,7 @@ cdef class Rounds(QueueState):
         for index in range(fresh):
             self.groups.now.position = index
             message = self.fresh[index]
-            if self.flagged and self.raises(message):
+            if self.state.flagged and self.state.raises(message):
                 self.strand_page(index, fresh)
                 break
             slot = self.choose(message, changed) if self.consumers.open_total else -1
@@ -408,7 +428,7 @@ cdef class Rounds(QueueState):
         # From one message that a consumer can take to the next, in order; the others are not visited. 0: a selector
         # raised as the broker's do, and the round ends.
         cdef int32_t message, slot, doubt
-        cdef list doubts = self.doubtful() if self.flagged else None
+        cdef list doubts = self.state.doubtful() if self.state.flagged else None
         cdef int64_t looked = -1
         cdef int32_t changed[2]
         self.pending.begin()
@@ -422,7 +442,7 @@ cdef class Rounds(QueueState):
                     if message >= 0 and self.messages.at[doubt].position > self.messages.at[message].position:
                         break
                     doubts.pop()
-                    if self.messages.at[doubt].whereabouts == WAITING and self.raises(doubt):
+                    if self.messages.at[doubt].whereabouts == WAITING and self.state.raises(doubt):
                         return 0
                 if self.consumers.unmarked and self.pending.passes(looked, message):
                     self.consumers.mark_slow(-1)
@@ -452,7 +472,7 @@ cdef class Rounds(QueueState):
         cdef int64_t index
         for index in range(start, fresh):
             self.messages.at[self.fresh[index]].whereabouts = STRANDED
-        self.stranded += fresh - start
+        self.state.stranded += fresh - start
         self.placed = max(self.placed, fresh)
         self.stirred = True
         return 0
@@ -470,7 +490,7 @@ cdef class Rounds(QueueState):
         cdef Message* it = &self.messages.at[message]
         cdef int32_t index, slot, owner = -1
         cdef ConsumerList consumers = self.consumers
-        self.totals.tries += 1
+        self.state.totals.tries += 1
         changed[0] = changed[1] = -1
         if it.group >= 0 and it.group_sequence != 1:
             owner = self.groups.owner[self.groups.key[it.group]]
@@ -481,7 +501,7 @@ cdef class Rounds(QueueState):
                         changed[0] = self.groups.key[it.group]
                         self.groups.close(it.group, owner)
                     return owner
-                if self.page_size >= 0 and consumers.class_open(it.match):
+                if self.state.page_size >= 0 and consumers.class_open(it.match):
                     self.groups.touch(it.group)
                 return -1
         for index in range(consumers.size):
@@ -504,7 +524,7 @@ cdef class Rounds(QueueState):
 
     cdef int reserve_handout(self, int32_t message, int32_t slot, int64_t now) except -1:
         if 0 < self.messages.at[message].expiration < now:
-            return self.note_expired(message)
+            return self.state.note_expired(message)
         self.reserve_out()
         return self.consumers.reserve_walks(slot) if self.groups.watched else 0
 
@@ -515,25 +535,22 @@ cdef class Rounds(QueueState):
         self.stirred = True
         if expired:
             self.consumers.at[slot].enqueued += 1
-            self.drop_expired(message)
+            self.state.drop_expired(message)
         else:
             it.whereabouts = IN_FLIGHT
             it.consumer = slot
             self.messages.link(&self.consumers.at[slot].held, message)
-            self.in_flight += 1
-            self.count_dispatch(slot)
+            self.state.in_flight += 1
+            self.state.count_dispatch(slot)
             if self.consumers.at[slot].prefetch == 0:
                 self.consumers.at[slot].extension = max(0, self.consumers.at[slot].extension - 1)
             self.emit(slot, message)
-            self.refresh(slot)
+            self.state.refresh(slot)
         self.take_turns(slot, grouped)
-        return 0 if expired else self.dispatched(message, now)
-
-    cdef int dispatched(self, int32_t message, int64_t now) except -1:
-        return self.rematch(message, BY_DISPATCH) if self.consumers.changing & BY_DISPATCH else 0
+        return 0 if expired else self.listener.dispatched(self.state, message, now)
 
     cdef void take_turns(self, int32_t slot, bint grouped) noexcept:
-        if not self.strict_order_dispatch and self.consumers.size > 1 and self.consumers.elected != slot:
+        if not self.state.strict_order_dispatch and self.consumers.size > 1 and self.consumers.elected != slot:
             self.consumers.rotate(slot)
         elif grouped:
             self.consumers.sorted = False
@@ -545,7 +562,7 @@ cdef class Rounds(QueueState):
         for message in range(self.messages.slots):
             if (self.messages.at[message].whereabouts in (WAITING, IN_FLIGHT, STRANDED)
                     and self.messages.at[message].paged >= 0 and not self.messages.at[message].acknowledged):
-                found.append((9 - self.messages.at[message].priority if self.prioritized_messages else 0,
+                found.append((9 - self.messages.at[message].priority if self.state.prioritized_messages else 0,
                               self.messages.at[message].paged, message))
         found.sort()
         return found
@@ -569,10 +586,10 @@ cdef class Rounds(QueueState):
                 if self.consumers.matches(self.messages.at[message].match, slot):
                     self.consumers.at[slot].enqueued += 1
                     self.consumers.at[slot].dispatched += 1
-                    self.totals.dispatched += 1
+                    self.state.totals.dispatched += 1
                     self.emit(slot, message)
                     added = True
-                    self.dispatched(message, now)
+                    self.listener.dispatched(self.state, message, now)
             if not added or self.browsed_enough(slot):
                 self.reserve_out()
                 self.browsers.remove(number)
@@ -588,6 +605,19 @@ cdef class Rounds(QueueState):
     cdef int end_pull(self, int32_t slot) except -1:
         self.reserve_out()
         self.consumers.at[slot].extension = 0
-        self.refresh(slot)
+        self.state.refresh(slot)
         self.emit(slot, -1)
         return 0
+
+
+cdef Rounds rounds_of(QueueState state):
+    cdef Rounds rounds = Rounds.__new__(Rounds)
+    rounds.state = state
+    rounds.listener = PLAIN
+    rounds.messages = state.messages
+    rounds.cursors = state.cursors
+    rounds.ready = state.ready
+    rounds.pending = state.pending
+    rounds.consumers = state.consumers
+    rounds.groups = state.groups
+    return rounds

@@ -13,5 +13,5 @@ from pyengine._engine.activemq.queue.rounds cimport Rounds
 from pyengine._engine.serialization.codec cimport SharedValues
 
 
-cdef bytes write_queue(Rounds queue, object save, SharedValues shared)
-cdef int read_queue(Rounds queue, object reader) except -1
+cdef bytes write_queue(Rounds rounds, object save, SharedValues shared)
+cdef int read_queue(Rounds rounds, object reader) except -1

@@ -14,7 +14,7 @@ from pyengine._engine.activemq.queue.message_slots cimport (
 )
 from pyengine._engine.serialization.renumbering cimport Numbering
 from pyengine._engine.activemq.queue.pending_messages cimport PendingMessages
-from pyengine._engine.activemq.queue.queue_state cimport CURSORS
+from pyengine._engine.activemq.queue.queue_state cimport CURSORS, Totals
 from pyengine._engine.activemq.queue.rounds cimport Rounds
 from pyengine._engine.serialization.codec cimport Reader, SharedValues, Writer
 
@@ -30,42 +30,42 @@ cdef int IS_TRANSIENT = 4096
 cdef int FLAGS = 8191
 
 
-cdef bytes write_queue(Rounds queue, object save, SharedValues shared):
+cdef bytes write_queue(Rounds rounds, object save, SharedValues shared):
     cdef Writer writer = Writer()
-    cdef MessageSlots messages = queue.messages
-    cdef Numbering names = Numbering(queue.groups.size), classes = Numbering(queue.consumers.class_count)
-    cdef Numbering slots = Numbering(queue.consumers.slots)
+    cdef MessageSlots messages = rounds.messages
+    cdef Numbering names = Numbering(rounds.groups.size), classes = Numbering(rounds.consumers.class_count)
+    cdef Numbering slots = Numbering(rounds.consumers.slots)
     cdef int32_t message, slot
     writer.save = save
     writer.shared = shared
-    queue.pending.settle()
-    for slot in range(queue.consumers.slots):
-        if queue.consumers.at[slot].live:
+    rounds.pending.settle()
+    for slot in range(rounds.consumers.slots):
+        if rounds.consumers.at[slot].live:
             slots.see(slot)
     for message in range(messages.slots):
         if messages.at[message].whereabouts != NOWHERE:
             classes.see(messages.at[message].match)
             if messages.at[message].group >= 0:
                 names.see(messages.at[message].group)
-    put_settings(writer, queue)
-    put_rounds(writer, queue)
-    put_consumers(writer, queue, slots)
-    put_groups(writer, queue.groups, names, slots)
-    put_classes(writer, queue.consumers, classes)
-    put_browsers(writer, queue, slots)
-    put_messages(writer, queue, names, classes, slots)
+    put_settings(writer, rounds)
+    put_rounds(writer, rounds)
+    put_consumers(writer, rounds, slots)
+    put_groups(writer, rounds.groups, names, slots)
+    put_classes(writer, rounds.consumers, classes)
+    put_browsers(writer, rounds, slots)
+    put_messages(writer, rounds, names, classes, slots)
     return seal(MAGIC, VERSION, writer.content())
 
 
-cdef int read_queue(Rounds queue, object reader) except -1:
+cdef int read_queue(Rounds rounds, object reader) except -1:
     cdef Reader source = reader
     try:
-        get_rounds(source, queue)
-        get_consumers(source, queue)
-        get_groups(source, queue.groups, queue.consumers.slots)
-        classes = get_classes(source, queue.consumers)
-        get_browsers(source, queue)
-        get_messages(source, queue, classes)
+        get_rounds(source, rounds)
+        get_consumers(source, rounds)
+        get_groups(source, rounds.groups, rounds.consumers.slots)
+        classes = get_classes(source, rounds.consumers)
+        get_browsers(source, rounds)
+        get_messages(source, rounds, classes)
     except (OverflowError, TypeError, UnicodeError) as error:
         raise source.refuse("a value does not fit its place") from error
     if source.position != source.end:
@@ -95,74 +95,75 @@ def settings_of(bytes data not None, object load=None, SharedValues shared=None)
     return reader, settings
 
 
-cdef int put_settings(Writer writer, Rounds queue) except -1:
-    writer.value(queue.max_page_size)
-    writer.value(queue.max_browse_page_size)
-    writer.count(queue.consumers.use_consumer_priority | queue.strict_order_dispatch << 1
-                 | queue.prioritized_messages << 2 | queue.lazy_dispatch << 3
-                 | queue.consumers.use_prefetch_extension << 4 | queue.consumers.all_exclusive << 5
-                 | (queue.selector_errors == "exact") << 6)
-    writer.count(list(CURSORS).index(queue.cursor))
-    writer.count(queue.consumers_before_dispatch_starts)
-    writer.count(queue.time_before_dispatch_starts)
-    return writer.text(queue.groups.factory)
+cdef int put_settings(Writer writer, Rounds rounds) except -1:
+    writer.value(rounds.state.max_page_size)
+    writer.value(rounds.state.max_browse_page_size)
+    writer.count(rounds.consumers.use_consumer_priority | rounds.state.strict_order_dispatch << 1
+                 | rounds.state.prioritized_messages << 2 | rounds.state.lazy_dispatch << 3
+                 | rounds.consumers.use_prefetch_extension << 4 | rounds.consumers.all_exclusive << 5
+                 | (rounds.state.selector_errors == "exact") << 6)
+    writer.count(list(CURSORS).index(rounds.state.cursor))
+    writer.count(rounds.state.consumers_before_dispatch_starts)
+    writer.count(rounds.state.time_before_dispatch_starts)
+    return writer.text(rounds.groups.factory)
 
 
 # The rounds themselves, and what the caller has not fetched
 
-cdef int put_rounds(Writer writer, Rounds queue) except -1:
-    writer.count(queue.rounds_due)
-    writer.count(queue.flagged)
-    writer.count(queue.echo | queue.extra << 1 | queue.stirred << 2 | queue.first_consumer << 3)
-    writer.count(queue.next_sequence)
-    writer.number(queue.latch)
-    writer.number(queue.start_at)
-    for total in (queue.totals.enqueues, queue.totals.dequeues, queue.totals.dispatched, queue.totals.expired,
-                  queue.totals.rounds, queue.totals.tries, queue.totals.selector_errors):
+cdef int put_rounds(Writer writer, Rounds rounds) except -1:
+    cdef Totals totals = rounds.state.totals
+    writer.count(rounds.state.rounds_due)
+    writer.count(rounds.state.flagged)
+    writer.count(rounds.echo | rounds.extra << 1 | rounds.stirred << 2 | rounds.first_consumer << 3)
+    writer.count(rounds.state.next_sequence)
+    writer.number(rounds.latch)
+    writer.number(rounds.start_at)
+    for total in (totals.enqueues, totals.dequeues, totals.dispatched, totals.expired, totals.rounds, totals.tries,
+                  totals.selector_errors):
         writer.count(total)
-    writer.value(tuple(queue.connections))
-    writer.count(len(queue.transactions or ()))
-    for name, parts in (queue.transactions or {}).items():
+    writer.value(tuple(rounds.state.connections))
+    writer.count(len(rounds.state.transactions or ()))
+    for name, parts in (rounds.state.transactions or {}).items():
         writer.value(name)
         writer.value(tuple(parts))
-    writer.value(tuple(queue.removed or ()))
-    return writer.value(tuple(queue.failed or ()))
+    writer.value(tuple(rounds.state.removed or ()))
+    return writer.value(tuple(rounds.state.failed or ()))
 
 
-cdef int get_rounds(Reader reader, Rounds queue) except -1:
+cdef int get_rounds(Reader reader, Rounds rounds) except -1:
     cdef int64_t flags, _
-    queue.rounds_due = reader.count(INT64_MAX)
-    queue.flagged = reader.count(INT64_MAX)
+    rounds.state.rounds_due = reader.count(INT64_MAX)
+    rounds.state.flagged = reader.count(INT64_MAX)
     flags = reader.count(15)
-    queue.echo = flags & 1
-    queue.extra = flags >> 1 & 1
-    queue.stirred = flags >> 2 & 1
-    queue.first_consumer = flags >> 3
-    queue.next_sequence = reader.count(INT64_MAX)
-    queue.latch = reader.number()
-    queue.start_at = reader.number()
-    queue.totals.enqueues = reader.count(INT64_MAX)
-    queue.totals.dequeues = reader.count(INT64_MAX)
-    queue.totals.dispatched = reader.count(INT64_MAX)
-    queue.totals.expired = reader.count(INT64_MAX)
-    queue.totals.rounds = reader.count(INT64_MAX)
-    queue.totals.tries = reader.count(INT64_MAX)
-    queue.totals.selector_errors = reader.count(INT64_MAX)
-    queue.connections = {name: number for number, name in enumerate(reader.value())}
-    queue.transactions = {}
+    rounds.echo = flags & 1
+    rounds.extra = flags >> 1 & 1
+    rounds.stirred = flags >> 2 & 1
+    rounds.first_consumer = flags >> 3
+    rounds.state.next_sequence = reader.count(INT64_MAX)
+    rounds.latch = reader.number()
+    rounds.start_at = reader.number()
+    rounds.state.totals.enqueues = reader.count(INT64_MAX)
+    rounds.state.totals.dequeues = reader.count(INT64_MAX)
+    rounds.state.totals.dispatched = reader.count(INT64_MAX)
+    rounds.state.totals.expired = reader.count(INT64_MAX)
+    rounds.state.totals.rounds = reader.count(INT64_MAX)
+    rounds.state.totals.tries = reader.count(INT64_MAX)
+    rounds.state.totals.selector_errors = reader.count(INT64_MAX)
+    rounds.state.connections = {name: number for number, name in enumerate(reader.value())}
+    rounds.state.transactions = {}
     for _ in range(reader.count(MOST)):
         name = reader.value()
-        queue.transactions[name] = list(reader.value())
-    queue.removed = list(reader.value())
-    queue.failed = list(reader.value())
+        rounds.state.transactions[name] = list(reader.value())
+    rounds.state.removed = list(reader.value())
+    rounds.state.failed = list(reader.value())
     return 0
 
 
 # Consumers
 
-cdef int put_consumers(Writer writer, Rounds queue, Numbering slots) except -1:
-    cdef ConsumerList consumers = queue.consumers
-    cdef GroupMap groups = queue.groups
+cdef int put_consumers(Writer writer, Rounds rounds, Numbering slots) except -1:
+    cdef ConsumerList consumers = rounds.consumers
+    cdef GroupMap groups = rounds.groups
     cdef int32_t index, slot
     cdef bint limited
     cdef Consumer* it
@@ -192,7 +193,7 @@ cdef int put_consumers(Writer writer, Rounds queue, Numbering slots) except -1:
         writer.count(it.dequeued)
         writer.count(it.pull_mark)
         writer.number(groups.counts[slot])
-        limited = it.browse_limit != (queue.max_browse_page_size or 0)
+        limited = it.browse_limit != (rounds.state.max_browse_page_size or 0)
         writer.count(it.exclusive | it.browser << 1 | it.slow << 2
                      | (it.extends != consumers.use_prefetch_extension) << 3 | limited << 4)
         if limited:
@@ -206,10 +207,10 @@ cdef int put_consumers(Writer writer, Rounds queue, Numbering slots) except -1:
     return writer.value(tuple(consumers.slowed or ()))
 
 
-cdef int get_consumers(Reader reader, Rounds queue) except -1:
-    cdef ConsumerList consumers = queue.consumers
+cdef int get_consumers(Reader reader, Rounds rounds) except -1:
+    cdef ConsumerList consumers = rounds.consumers
     cdef int32_t slot, predicate
-    cdef int64_t _, place, size, flags, id = 0, connections = len(queue.connections), targets
+    cdef int64_t _, place, size, flags, id = 0, connections = len(rounds.state.connections), targets
     cdef Consumer* it
     consumers.targets = {name: number for number, name in enumerate(reader.value())}
     targets = len(consumers.targets)
@@ -246,12 +247,13 @@ cdef int get_consumers(Reader reader, Rounds queue) except -1:
         it.dispatched = reader.count(INT64_MAX)
         it.dequeued = reader.count(INT64_MAX)
         it.pull_mark = reader.count(INT64_MAX)
-        queue.groups.counts[slot] = reader.number()
+        rounds.groups.counts[slot] = reader.number()
         flags = reader.count(31)
         it.exclusive = flags & 1
         it.browser = flags >> 1 & 1
         it.extends ^= flags >> 3 & 1
-        it.browse_limit = <int32_t> (within(reader, -1, INT32_MAX) if flags & 16 else queue.max_browse_page_size or 0)
+        limit = within(reader, -1, INT32_MAX) if flags & 16 else rounds.state.max_browse_page_size or 0
+        it.browse_limit = <int32_t> limit
         it.slow = flags >> 2 & 1     # a wish until the messages are in: see get_messages
     consumers.next_id = reader.count(INT64_MAX)
     seen = set()
@@ -310,32 +312,32 @@ cdef list get_classes(Reader reader, ConsumerList consumers):
 
 # Browsers
 
-cdef int put_browsers(Writer writer, Rounds queue, Numbering slots) except -1:
-    writer.value(tuple([slots.see(slot) for slot in queue.browsers or ()]))
-    writer.count(len(queue.browsed or ()))
-    for slot, pages in (queue.browsed or {}).items():
+cdef int put_browsers(Writer writer, Rounds rounds, Numbering slots) except -1:
+    writer.value(tuple([slots.see(slot) for slot in rounds.browsers or ()]))
+    writer.count(len(rounds.browsed or ()))
+    for slot, pages in (rounds.browsed or {}).items():
         writer.count(slots.see(slot))
         writer.value(tuple(sorted(pages)))
     return 0
 
 
-cdef int get_browsers(Reader reader, Rounds queue) except -1:
+cdef int get_browsers(Reader reader, Rounds rounds) except -1:
     cdef int64_t _, slot
-    queue.browsers, queue.browsed = list(reader.value()), {}
-    for _ in range(reader.count(queue.consumers.slots)):
-        slot = reader.count(queue.consumers.slots - 1)
-        queue.browsed[slot] = set(reader.value())
-    for number in queue.browsers:
-        if number not in queue.browsed:
+    rounds.browsers, rounds.browsed = list(reader.value()), {}
+    for _ in range(reader.count(rounds.consumers.slots)):
+        slot = reader.count(rounds.consumers.slots - 1)
+        rounds.browsed[slot] = set(reader.value())
+    for number in rounds.browsers:
+        if number not in rounds.browsed:
             raise reader.refuse("a browser is no consumer")
     return 0
 
 
 # Messages
 
-cdef int put_messages(Writer writer, Rounds queue, Numbering names, Numbering classes, Numbering slots) except -1:
-    cdef MessageSlots messages = queue.messages
-    cdef MessageCursors cursors = queue.cursors
+cdef int put_messages(Writer writer, Rounds rounds, Numbering names, Numbering classes, Numbering slots) except -1:
+    cdef MessageSlots messages = rounds.messages
+    cdef MessageCursors cursors = rounds.cursors
     cdef int32_t message, other, slot, step, first, generation
     cdef int tier
     cdef int64_t run
@@ -367,29 +369,29 @@ cdef int put_messages(Writer writer, Rounds queue, Numbering names, Numbering cl
         writer.count(generation)
     writer.count(cursors.served)
     for tier in range(20):
-        if tier % 10 == 0 or queue.prioritized_messages:
-            put_chain(writer, queue, &cursors.cursor[tier], names, classes)
-    for slot in range(queue.consumers.slots):
-        if queue.consumers.at[slot].live:
-            put_chain(writer, queue, &queue.consumers.at[slot].held, names, classes)
-    for tier in range(20 if queue.prioritized_messages else 2):
-        put_chain(writer, queue, &queue.pending.window[tier], names, classes)
-    writer.count(queue.stranded)
+        if tier % 10 == 0 or rounds.state.prioritized_messages:
+            put_chain(writer, rounds, &cursors.cursor[tier], names, classes)
+    for slot in range(rounds.consumers.slots):
+        if rounds.consumers.at[slot].live:
+            put_chain(writer, rounds, &rounds.consumers.at[slot].held, names, classes)
+    for tier in range(20 if rounds.state.prioritized_messages else 2):
+        put_chain(writer, rounds, &rounds.pending.window[tier], names, classes)
+    writer.count(rounds.state.stranded)
     for message in range(messages.slots):
         if messages.at[message].whereabouts == STRANDED:
             put_message(writer, messages, message, 0, 0, names, classes)
     return 0
 
 
-cdef int put_chain(Writer writer, Rounds queue, Chain* chain, Numbering names, Numbering classes) except -1:
+cdef int put_chain(Writer writer, Rounds rounds, Chain* chain, Numbering names, Numbering classes) except -1:
     cdef int32_t message = chain.first, before = 0
     cdef int64_t sequence = 0
     writer.count(chain.count)
     while message >= 0:
-        put_message(writer, queue.messages, message, before, sequence, names, classes)
+        put_message(writer, rounds.messages, message, before, sequence, names, classes)
         before = message
-        sequence = queue.messages.at[message].sequence
-        message = queue.messages.at[message].next
+        sequence = rounds.messages.at[message].sequence
+        message = rounds.messages.at[message].next
     return 0
 
 
@@ -428,15 +430,15 @@ cdef int put_message(Writer writer, MessageSlots messages, int32_t message, int3
     return 0
 
 
-cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
-    cdef MessageSlots messages = queue.messages
-    cdef MessageCursors cursors = queue.cursors
-    cdef ConsumerList consumers = queue.consumers
+cdef int get_messages(Reader reader, Rounds rounds, list classes) except -1:
+    cdef MessageSlots messages = rounds.messages
+    cdef MessageCursors cursors = rounds.cursors
+    cdef ConsumerList consumers = rounds.consumers
     cdef int64_t slots = reader.count(MOST), run, message, end, count, _
     cdef int32_t slot, last = -1, step
     cdef int tier
     cdef bint slow
-    if slots > max(64, 2 * queue.next_sequence):
+    if slots > max(64, 2 * rounds.state.next_sequence):
         raise reader.refuse("there are more places than messages were sent")
     cursors.pages = reader.count(INT64_MAX)
     if slots:
@@ -469,10 +471,10 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
         message = end
     cursors.served = <int> reader.count(1)
     for tier in range(20):
-        if tier % 10 == 0 or queue.prioritized_messages:
-            get_chain(reader, queue, classes, tier, STORED, -1)
+        if tier % 10 == 0 or rounds.state.prioritized_messages:
+            get_chain(reader, rounds, classes, tier, STORED, -1)
     for slot in range(consumers.slots):
-        get_chain(reader, queue, classes, 0, IN_FLIGHT, slot)
+        get_chain(reader, rounds, classes, 0, IN_FLIGHT, slot)
     for slot in range(consumers.slots):
         slow = consumers.at[slot].slow
         consumers.at[slot].slow = 0
@@ -482,19 +484,19 @@ cdef int get_messages(Reader reader, Rounds queue, list classes) except -1:
         if slow:
             consumers.at[slot].slow = 1
             consumers.unmarked -= 1
-    for tier in range(20 if queue.prioritized_messages else 2):
-        get_chain(reader, queue, classes, tier, WAITING, -1)
-    get_chain(reader, queue, classes, 0, STRANDED, -1)
+    for tier in range(20 if rounds.state.prioritized_messages else 2):
+        get_chain(reader, rounds, classes, tier, WAITING, -1)
+    get_chain(reader, rounds, classes, 0, STRANDED, -1)
     for message in range(slots):
         if messages.at[message].bucket == 0 and messages.at[message].whereabouts == NOWHERE:
             raise reader.refuse("a place is neither free nor taken")
     return 0
 
 
-cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int whereabouts, int32_t slot) except -1:
-    cdef MessageSlots messages = queue.messages
-    cdef MessageCursors cursors = queue.cursors
-    cdef PendingMessages pending = queue.pending
+cdef int get_chain(Reader reader, Rounds rounds, list classes, int tier, int whereabouts, int32_t slot) except -1:
+    cdef MessageSlots messages = rounds.messages
+    cdef MessageCursors cursors = rounds.cursors
+    cdef PendingMessages pending = rounds.pending
     cdef Message* it
     cdef int64_t _, message = 0, sequence = 0, flags, place
     for _ in range(reader.count(messages.slots)):
@@ -511,10 +513,10 @@ cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int wher
         flags = reader.count(FLAGS)
         it.paged = reader.number() + sequence
         it.expiration = reader.number() if flags & HAS_EXPIRATION else 0
-        it.group = <int32_t> reader.count(queue.groups.size - 1) if flags & HAS_GROUP else -1
+        it.group = <int32_t> reader.count(rounds.groups.size - 1) if flags & HAS_GROUP else -1
         it.group_sequence = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_SEQUENCE else 0
         it.priority = <unsigned char> reader.count(9) if flags & HAS_PRIORITY else 4
-        it.connection = <int32_t> reader.count(len(queue.connections) - 1) if flags & HAS_CONNECTION else -1
+        it.connection = <int32_t> reader.count(len(rounds.state.connections) - 1) if flags & HAS_CONNECTION else -1
         it.redeliveries = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_REDELIVERIES else 0
         place = reader.count(len(classes) - 1) if flags & HAS_CLASS else 0
         if not classes:
@@ -535,12 +537,12 @@ cdef int get_chain(Reader reader, Rounds queue, list classes, int tier, int wher
             cursors.store(<int32_t> message)
         elif whereabouts == STRANDED:
             it.whereabouts = STRANDED
-            queue.stranded += 1
+            rounds.state.stranded += 1
         elif whereabouts == IN_FLIGHT:
             it.whereabouts = REMOVED if flags & IS_REMOVED else IN_FLIGHT
             it.consumer = slot
-            messages.link(&queue.consumers.at[slot].held, <int32_t> message)
-            queue.in_flight += it.whereabouts == IN_FLIGHT
+            messages.link(&rounds.consumers.at[slot].held, <int32_t> message)
+            rounds.state.in_flight += it.whereabouts == IN_FLIGHT
         else:
             it.whereabouts = STRANDED    # so that its body is not lost if ``wait`` raises
             if pending.tier(<int32_t> message, not tier & 1) != tier:

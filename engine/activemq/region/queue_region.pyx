@@ -100,11 +100,11 @@ cdef class QueueRegion:
         if queue.parts:
             queue.share_parts()
         queue.answered(subscription, number, ack, now, None)
-        queue.begin_handing_out()
-        queue.run_wakeups(now, -1)
+        queue.rounds.begin_handing_out()
+        queue.rounds.run_wakeups(now, -1)
         if queue.parts:
             queue.note_parts()
-        return self.over(queue, queue.take_out(now) if queue.out_size else None)
+        return self.over(queue, queue.take_out(now) if queue.rounds.out_size else None)
 
     cdef object over(self, RegionQueue queue, list dispatches):
         if dispatches:

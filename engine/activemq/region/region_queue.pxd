@@ -6,6 +6,7 @@ Invariants: every consumer of the queue has its subscription in ``subscriptions`
 removed while a consumer holds them.
 """
 
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.activemq.commands.message_ack cimport MessageAck
@@ -13,19 +14,25 @@ from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport PrefetchSubscription
 from pyengine._engine.activemq.region.shared_credit cimport SharedCredit
 from pyengine._engine.activemq.queue.queue cimport Queue
+from pyengine._engine.activemq.queue.rounds cimport QueueListener
+
+
+@final
+cdef class RegionListener(QueueListener):
+    cdef object reader                        # callback that puts messages that are ``behind`` into the queue
+    cdef bint noting                          # first dispatches count, and are in ``noted``
+    cdef list noted                           # None: none
 
 
 cdef class RegionQueue(Queue):
+    cdef RegionListener listener
     cdef public object owner
-    cdef public object reader                 # callback that puts messages that are ``behind`` into the queue
     cdef public object destination
     cdef dict subscriptions                   # consumer id here -> PrefetchSubscription
     cdef list at_slot
     cdef set purged
     cdef list parts                           # of the credit of consumers that have other queues too; None: none
     cdef public bint direct                      # only the core decides about sends and acknowledgements
-    cdef public bint noting                      # first dispatches count, and are in ``noted`` (None: none)
-    cdef list noted
     cdef public int64_t minimum_message_size    # what a message counts in ``bytes`` without its body
     cdef public int64_t max_expire_page_size    # messages that the look for expired ones pages in
     cdef public bint look_planned               # the caller knows that a look is due, or makes none

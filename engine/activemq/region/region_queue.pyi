@@ -22,7 +22,6 @@ class RegionQueue(Queue):
     max_expire_page_size: int
     look_planned: bool
     cached: bool
-    behind: int
     reader: Callable[[], object]
     @property
     def due(self) -> bool: ...

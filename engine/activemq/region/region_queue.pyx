@@ -1,5 +1,6 @@
 """A queue of the broker, its messages by id; see region_queue.pxd."""
 
+from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.lowlevel.linked_list cimport Chain
@@ -10,12 +11,43 @@ from pyengine._engine.message.message cimport Message
 from pyengine._engine.activemq.region.prefetch_subscription cimport Held, PrefetchSubscription
 from pyengine._engine.activemq.commands.message_ack cimport DELIVERED, INDIVIDUAL, POISON, STANDARD
 from pyengine._engine.activemq.region.shared_credit cimport UNSETTLED, WANTING, WATCHED, Part, SharedCredit
-from pyengine._engine.activemq.queue.queue cimport Headers, Queue
+from pyengine._engine.activemq.queue.admission cimport Headers, enter
+from pyengine._engine.activemq.queue.queue cimport Queue
+from pyengine._engine.activemq.queue.queue_state cimport QueueState
 from pyengine._engine.activemq.queue.message_slots cimport IN_FLIGHT
-from pyengine._engine.activemq.queue.rounds cimport Handout
+from pyengine._engine.activemq.queue.rounds cimport Handout, QueueListener
+from pyengine._engine.activemq.queue.settlement cimport settle
 from pyengine._engine.matching.consumer_filter cimport BY_DISPATCH, BY_REDELIVERY
 
 from pyengine.errors import IllegalStateError, JMSError
+
+
+@final
+cdef class RegionListener(QueueListener):
+    """Internal to a queue of a broker; see region_queue.pxd."""
+
+    cdef int read_on(self) except -1:
+        self.reader()
+        return 0
+
+    cdef int count_redelivery(self, QueueState state, int32_t message) except -1:
+        state.messages.at[message].redeliveries += 1
+        (<Message> state.object_of(message))._redelivery_counter = state.messages.at[message].redeliveries
+        return 0
+
+    cdef int dispatched(self, QueueState state, int32_t message, int64_t now) except -1:
+        cdef Message sent = <Message> state.object_of(message)
+        sent._broker_out_time = now
+        sent._group_first_for_consumer = state.messages.at[message].group_first
+        if self.noting and not state.messages.at[message].redeliveries:
+            if self.noted is None:
+                self.noted = []
+            self.noted.append(sent)
+            self.count_redelivery(state, message)
+            state.rematch(message, BY_REDELIVERY | BY_DISPATCH)
+        elif state.consumers.changing & BY_DISPATCH:
+            state.rematch(message, BY_DISPATCH)
+        return 0
 
 
 cdef class RegionQueue(Queue):
@@ -32,12 +64,14 @@ cdef class RegionQueue(Queue):
     selectors and administrative operations.
     """
 
-    def __cinit__(self, **settings):
+    def __cinit__(self):                         # the settings are Queue's
         self.subscriptions = {}
         self.at_slot = []
         self.minimum_message_size = SMALLEST_SIZE
         self.max_expire_page_size = 400
         self.look_planned = True
+        self.listener = RegionListener()
+        self.rounds.listener = self.listener
 
     def __reduce__(self):
         raise TypeError("a queue of a broker cannot be pickled")
@@ -51,39 +85,53 @@ cdef class RegionQueue(Queue):
         raise TypeError("a queue of a broker has subscriptions that bytes cannot carry: its store keeps its messages")
 
     @property
+    def reader(self):
+        """Callback that puts messages that are ``behind`` into the queue."""
+        return self.listener.reader
+
+    @reader.setter
+    def reader(self, reader):
+        self.listener.reader = reader
+
+    @property
+    def noting(self):
+        """Whether first dispatches count, and are in ``take_noted``."""
+        return self.listener.noting
+
+    @noting.setter
+    def noting(self, bint noting):
+        self.listener.noting = noting
+
+    @property
     def persistent_stored(self):
         """Persistent messages that wait to be paged in."""
         cdef int tier
         cdef int64_t total = 0
         for tier in range(10):
-            total += self.cursors.cursor[tier].count
+            total += self.state.cursors.cursor[tier].count
         for tier in range(3):
-            total += self.cursors.unread[tier].count
+            total += self.state.cursors.unread[tier].count
         return total
 
     @property
     def cached(self):
         """Whether an arriving persistent message is put in its place by priority at once. If not it is read from the
         store in batches (message_slots.pxd), as in a broker that was started with messages, until none is left."""
-        return self.cursors.cached
+        return self.state.cursors.cached
 
     @cached.setter
     def cached(self, bint cached):
-        self.cursors.cached = cached
+        self.state.cursors.cached = cached
 
     @property
     def due(self):
         """Whether a requested round must run now."""
-        return (self.rounds_due > 0 or self.echo) and self.start_at < 0
-
-    cdef int read_on(self) except -1:
-        self.reader()
-        return 0
+        return (self.state.rounds_due > 0 or self.rounds.echo) and self.rounds.start_at < 0
 
     @property
     def in_flight_count(self):
         """Messages that consumers hold, also those that were removed meanwhile (JMX InFlightCount)."""
-        return self.in_flight + (<int64_t> len(self.purged) if self.purged else 0)
+        return self.state.in_flight + (<int64_t> len(self.purged) if self.purged else 0)
 
     def leave_behind(self, int64_t limit):
         """Take the persistent messages that would be paged in last out of the queue until ``limit`` of those that wait
@@ -95,14 +143,14 @@ cdef class RegionQueue(Queue):
         cdef Message message
         cdef list result = []
         for tier in range(12, -1, -1):
-            chain = &self.cursors.unread[tier - 10] if tier > 9 else &self.cursors.cursor[tier]
+            chain = &self.state.cursors.unread[tier - 10] if tier > 9 else &self.state.cursors.cursor[tier]
             while left > limit and chain.count:
                 number = chain.last
-                message = self.object_of(number)
-                self.cursors.unstore(number)
+                message = self.state.object_of(number)
+                self.state.cursors.unstore(number)
                 self.messages.discard(number)
                 self.bytes -= message.size_in_bytes(self.minimum_message_size)
-                self.totals.enqueues -= 1
+                self.state.totals.enqueues -= 1
                 left -= 1
                 result.append(message)
         return result
@@ -118,7 +166,7 @@ cdef class RegionQueue(Queue):
         except BaseException:
             self.subscriptions.pop(consumer, None)
             raise
-        self.at_slot[self.slot_of(consumer)] = subscription
+        self.at_slot[self.state.slot_of(consumer)] = subscription
         return consumer
 
     def unsubscribe(self, consumer, *, last_delivered=None, bint lost=False, int64_t now=0):
@@ -131,7 +179,7 @@ cdef class RegionQueue(Queue):
         """A consumer has other queues, or may get them: it holds nothing here yet, and its prefetch is one for all."""
         if self.parts is None:
             self.parts = []
-        self.parts.append(credit.begin(self, consumer, self.slot_of(consumer)))
+        self.parts.append(credit.begin(self, consumer, self.state.slot_of(consumer)))
 
     def share(self):
         """Learn what consumers of several queues hold in the others; before a change, and before a round."""
@@ -143,7 +191,7 @@ cdef class RegionQueue(Queue):
 
     cdef int share_parts(self) except -1:
         cdef Part part
-        self.refuse_while_asked()
+        self.state.refuse_while_asked()
         if self.parts:
             for part in self.parts:
                 part.credit.share(part)
@@ -155,7 +203,7 @@ cdef class RegionQueue(Queue):
             return 0
         for part in self.parts:
             part.credit.read(part)
-        if not self.steady():
+        if not self.rounds.steady():
             for part in self.parts:
                 part.credit.note(part, UNSETTLED)
         elif self.pending.waiting:
@@ -190,13 +238,13 @@ cdef class RegionQueue(Queue):
         """Put a message on the queue and ask for a round; wake False: without one, as for a message of the store."""
         self.take_in(message)
         if not wake:
-            self.rounds_due -= 1
+            self.state.rounds_due -= 1
 
     cdef int take_in(self, Message message) except -1:
-        cdef Headers of = Headers(message._group_sequence, message._redelivery_counter, message.expires(),
-                                  message._priority, message._persistent)
-        cdef int32_t number = self.enter(
-            message, &of, message._group_id, message._connection_id, message._target_consumer_id)
+        cdef Headers headers = Headers(message._group_sequence, message._redelivery_counter, message.expires(),
+                                       message._priority, message._persistent)
+        cdef int32_t number = enter(
+            self.state, message, &headers, message._group_id, message._connection_id, message._target_consumer_id)
         self.messages.at[number].group_first = message._group_first_for_consumer
         self.bytes += message.size_in_bytes(self.minimum_message_size)
         return 0
@@ -206,8 +254,8 @@ cdef class RegionQueue(Queue):
         self.take_in(message)
         if self.parts:
             self.share_parts()
-        self.begin_handing_out()
-        self.run_wakeups(now, -1)
+        self.rounds.begin_handing_out()
+        self.rounds.run_wakeups(now, -1)
         if self.parts:
             self.note_parts()
         return self.take_out(now)
@@ -224,33 +272,14 @@ cdef class RegionQueue(Queue):
         for message in messages:
             if message.expires():
                 return None
-        self.begin_handing_out()
+        self.rounds.begin_handing_out()
         for message in messages:
             message._connection_id = connection_id
             message.received(destination, sequence, now)
             sequence += 1
             self.take_in(message)
-            self.run_wakeups(now, -1)
+            self.rounds.run_wakeups(now, -1)
         return self.take_out(now)
-
-    cdef int dispatched(self, int32_t message, int64_t now) except -1:
-        cdef Message sent = <Message> self.object_of(message)
-        sent._broker_out_time = now
-        sent._group_first_for_consumer = self.messages.at[message].group_first
-        if self.noting and not self.messages.at[message].redeliveries:
-            if self.noted is None:
-                self.noted = []
-            self.noted.append(sent)
-            self.count_redelivery(message)
-            self.rematch(message, BY_REDELIVERY | BY_DISPATCH)
-        elif self.consumers.changing & BY_DISPATCH:
-            self.rematch(message, BY_DISPATCH)
-        return 0
-
-    cdef int count_redelivery(self, int32_t message) except -1:
-        self.messages.at[message].redeliveries += 1
-        (<Message> self.object_of(message))._redelivery_counter = self.messages.at[message].redeliveries
-        return 0
 
     cdef list take_out(self, int64_t now):
         cdef int64_t index
@@ -259,14 +288,14 @@ cdef class RegionQueue(Queue):
         cdef Message sent
         cdef MessageDispatch dispatch
         cdef PrefetchSubscription subscription
-        for index in range(self.out_size):
-            it = &self.out[index]
+        for index in range(self.rounds.out_size):
+            it = &self.rounds.out[index]
             subscription = <PrefetchSubscription> self.at_slot[it.slot]
             if it.handle < 0:
                 subscription.give(posted, None, None, 0)
                 continue
             subscription.given += 1
-            sent = <Message> self.object_of(it.message)
+            sent = <Message> self.state.object_of(it.message)
             if not subscription.browser:
                 subscription.keep(sent._message_id or "", self.owner, it.handle)
                 subscription.slow = False
@@ -274,7 +303,7 @@ cdef class RegionQueue(Queue):
             if dispatch is not None:
                 dispatch.group_first = it.group_first != 0
                 dispatch.out_time = now
-        self.out_size = 0
+        self.rounds.out_size = 0
         return posted
 
     @property
@@ -284,12 +313,13 @@ cdef class RegionQueue(Queue):
         return self.has_news()
 
     cdef bint has_news(self):
-        return (bool(self.removed or self.failed or self.consumers.slowed or self.noted) or self.start_at >= 0
-                or not self.look_planned and self.looks_further(self.max_expire_page_size))
+        return (bool(self.state.removed or self.state.failed or self.consumers.slowed or self.listener.noted)
+                or self.rounds.start_at >= 0
+                or not self.look_planned and self.rounds.looks_further(self.max_expire_page_size))
 
     def take_noted(self):
         """With ``noting``: messages dispatched for the first time since the last call."""
-        result, self.noted = self.noted or [], None
+        result, self.listener.noted = self.listener.noted or [], None
         return result
 
     def answer(self, PrefetchSubscription subscription not None, consumer, MessageAck ack not None, int64_t now,
@@ -326,11 +356,11 @@ cdef class RegionQueue(Queue):
             if end is not None:
                 last = subscription.first(end, self.owner)
         try:
-            last_number = self.message_of(last.handle)
+            last_number = self.state.message_of(last.handle)
             if first is not None:
-                first_number = last_number if first is last else self.message_of(first.handle)
-            messages = self.settle(self.slot_of(consumer), last_number, first_number, kind, ack.message_count,
-                                   transaction, end is not None)
+                first_number = last_number if first is last else self.state.message_of(first.handle)
+            messages = settle(self.state, self.state.slot_of(consumer), last_number, first_number, kind,
+                              ack.message_count, transaction, end is not None)
         except IllegalStateError as error:
             raise JMSError(f"unmatched acknowledge: {error}") from error
         subscription.slow = False
@@ -345,7 +375,8 @@ cdef class RegionQueue(Queue):
     def complete_transaction(self, transaction, PrefetchSubscription subscription not None, messages):
         """Commit what ``answer`` returned for this transaction; return what is gone now, as there."""
         cdef list gone = []
-        cdef list there = [self.find(handle) >= 0 for handle, _ in (self.transactions or {}).get(transaction, ())]
+        cdef list parts = (self.state.transactions or {}).get(transaction, [])
+        cdef list there = [self.state.find(handle) >= 0 for handle, _ in parts]
         there += [True] * (len(messages) - len(there))
         self.commit(transaction)
         for place, message in enumerate(messages):
@@ -365,14 +396,14 @@ cdef class RegionQueue(Queue):
 
     def take_off_message(self, handle):
         """Remove a message from the queue and return it. One that a consumer holds keeps its place there."""
-        cdef int32_t number = self.message_of(handle)
-        cdef Message message = self.object_of(number)
+        cdef int32_t number = self.state.message_of(handle)
+        cdef Message message = self.state.object_of(number)
         if self.messages.at[number].whereabouts == IN_FLIGHT:
             if self.purged is None:
                 self.purged = set()
             self.purged.add(handle)
         self.bytes -= message.size_in_bytes(self.minimum_message_size)
-        self.take_off(number)
+        self.state.take_off(number)
         return message
 
     def forget(self, Message message not None):
@@ -384,10 +415,10 @@ cdef class RegionQueue(Queue):
         cdef Part part
         super()._check()
         for consumer, subscription in self.subscriptions.items():
-            assert self.at_slot[self.slot_of(consumer)] is subscription
+            assert self.at_slot[self.state.slot_of(consumer)] is subscription
         for part in self.parts or ():
-            assert part.queue is self and part.slot == self.slot_of(part.number)
+            assert part.queue is self and part.slot == self.state.slot_of(part.number)
             assert part.held == self.consumers.at[part.slot].held.count
-            assert self.steady() or part.places[UNSETTLED]
+            assert self.rounds.steady() or part.places[UNSETTLED]
             assert not self.pending.waiting or part.places[UNSETTLED] or part.places[WANTING] or part.places[WATCHED]
         assert self.bytes >= 0

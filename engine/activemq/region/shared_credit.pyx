@@ -89,7 +89,7 @@ cdef class SharedCredit:
         if consumer.elsewhere != self.held - part.held or consumer.extension != self.extension:
             consumer.elsewhere = self.held - part.held
             consumer.extension = self.extension
-            queue.refresh(part.slot)
+            queue.state.refresh(part.slot)
         if consumer.filled and consumer.slow != self.slow:
             queue.consumers.unmarked += consumer.slow - self.slow
             consumer.slow = self.slow
