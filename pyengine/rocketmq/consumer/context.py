@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, Protocol
 
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
 from pyengine._engine.rocketmq.client.validators import suggested
@@ -11,7 +12,7 @@ from pyengine.clock import Clock
 from pyengine.errors import MQClientError
 from pyengine.rocketmq.consumer.client import MQClientInstance
 from pyengine.rocketmq.consumer.consume_status import ConsumeStatistics
-from pyengine.rocketmq.consumer.listener import MessageListenerOrderly
+from pyengine.rocketmq.consumer.listener import MessageListener, MessageListenerOrderly
 from pyengine.rocketmq.consumer.offset_store import OffsetStore
 from pyengine.rocketmq.consumer.parameters import PushConsumerParameters
 from pyengine.rocketmq.remoting.mq_client_api import MessageModel, SubscriptionData
@@ -89,6 +90,11 @@ class MemberContext:
         return MQClientError(suggested(f"The consumer service state not OK, {self.service_state}"))
 
 
+def called(listener: MessageListener) -> Callable[..., Any]:
+    """What is called with messages."""
+    return listener.consume_message
+
+
 class ConsumerContext(MemberContext):
     """A push consumer as its parts see it. parameters: read at each use."""
 
@@ -97,6 +103,7 @@ class ConsumerContext(MemberContext):
         self.parameters = parameters
         self.paused = False
         self.statistics = ConsumeStatistics()
+        self.around = called  # read when the consumer starts; telemetry puts something around the listener
 
     @property
     def orderly(self) -> bool:  # type: ignore[override]
