@@ -14,6 +14,7 @@ from rich.console import Console
 from pyengine.backlog.diagnosis.diagnose import diagnose, judged_healthy, names_cut, seen_too_seldom, to_bring
 from pyengine.backlog.diagnosis.evidence import Evidence, read_text
 from pyengine.backlog.diagnosis.evidence.transcript import moment_of, without_margin
+from pyengine.backlog.findings import Finding
 from pyengine.cli import diagnose as diagnosing
 from pyengine.cli.diagnose import Answer, read_from
 from tests.backlog.diagnosis.mqadmin_text import (
@@ -188,6 +189,27 @@ def test_one_client_that_stands_still_is_named() -> None:
     (finding,) = diagnose(two(progress("5.3.3", first), progress("5.3.3", last)))
     assert finding.code == "one_queue_stuck"
     assert "All of them belong to 10.0.0.4" in finding.advice
+
+
+@pytest.mark.parametrize("clients", [TWO, ("10.0.0.4@1",)])
+def test_queues_of_one_broker_that_stand_while_another_s_move_share_it(clients: tuple[str, ...]) -> None:
+    def of(broker: str, moved: int) -> tuple[list[Queue], list[Queue]]:
+        first = [each._replace(broker=broker) for each in queues(4, lag=5000, clients=clients)]
+        return first, on(first, 600, moved)
+
+    (well, goes_on), (standing, stands) = of("broker-a", 600), of("broker-b", 0)
+    def stuck_of(last: list[Queue]) -> Finding:
+        found = diagnose(two(progress("5.3.3", well + standing), progress("5.3.3", last)))
+        return next(each for each in found if each.code == "one_queue_stuck")
+
+    finding = stuck_of(goes_on + stands)
+    shared = "all of the standing queues are on broker broker-b, and none of its queues moves"
+    assert str(finding.evidence[1]) == shared
+    assert "their broker, broker-b: look at it before the clients" in finding.advice
+    # One queue of it moves, or one stands elsewhere: the broker is not what they share.
+    goes = [*goes_on, *stands[:3], stands[3]._replace(consumer_offset=stands[3].consumer_offset + 5)]
+    for last in (goes, [*well[:1], *goes_on[1:], *stands]):
+        assert shared not in map(str, stuck_of(last).evidence)
 
 
 def old_topic(*, consumed: bool) -> Evidence:

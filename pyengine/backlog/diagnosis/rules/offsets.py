@@ -107,7 +107,7 @@ def stalled(group: Group) -> Iterator[Finding]:
             "one_queue_stuck",
             Severity.ERROR,
             group.where,
-            (others, *_worst(stuck)),
+            (others, *_shared_broker(stuck, moving), *_worst(stuck)),
             _stuck_advice(group, stuck, moving),
         )
     else:
@@ -129,6 +129,21 @@ def stalled(group: Group) -> Iterator[Finding]:
         )
 
 
+def _broker_of(stuck: Sequence[Progress], moving: Sequence[Progress]) -> str:
+    """The broker of which no queue moves, while those of others do; empty where that is not what tells them apart."""
+    brokers = {each.last.broker for each in stuck}
+    moves = {each.last.broker for each in moving}
+    if len(stuck) < 2 or len(brokers) != 1 or not moves or brokers & moves:
+        return ""
+    return next(iter(brokers)) or ""
+
+
+def _shared_broker(stuck: Sequence[Progress], moving: Sequence[Progress]) -> Iterator[Said]:
+    broker = _broker_of(stuck, moving)
+    if broker:
+        yield say("all of the standing queues are on broker {broker}, and none of its queues moves", broker=broker)
+
+
 def _stuck_advice(group: Group, stuck: Sequence[Progress], moving: Sequence[Progress]) -> Said:
     owners = {each.last.client for each in stuck}
     if len(stuck) > 1 and len(owners) == 1 and all(owners) and not any(each.last.client in owners for each in moving):
@@ -136,6 +151,15 @@ def _stuck_advice(group: Group, stuck: Sequence[Progress], moving: Sequence[Prog
             "All of them belong to {client}, and nothing of that client moves: look at that process. More clients do "
             "not help; thread dumps of it, given to `pyengine diagnose`, name the line.",
             client=next(iter(owners)),
+        )
+    broker = _broker_of(stuck, moving)
+    if broker:
+        return say(
+            "What the standing queues share is their broker, {broker}: look at it before the clients. `mqadmin "
+            "clusterList` shows whether it lives and takes messages, `mqadmin brokerStatus` whether it answers pulls; "
+            "the clients' log says whether they reach its address. If it is well, one unfinished message in each of "
+            "its queues holds the offset.",
+            broker=broker,
         )
     return UNFINISHED
 
