@@ -39,6 +39,7 @@ def activemq_clock() -> ManualClock:
 
 
 _MADE: pytest.StashKey[list[Broker]] = pytest.StashKey()
+_CLUSTERS: pytest.StashKey[list[rocketmq.Broker]] = pytest.StashKey()
 MOST_SHOWN = 20  # messages of a queue in a report
 
 
@@ -85,11 +86,14 @@ def rocketmq_clock() -> ManualClock:
 
 
 @pytest.fixture
-def rocketmq_make_broker(rocketmq_clock: ManualClock) -> Iterator[Callable[..., rocketmq.Broker]]:
+def rocketmq_make_broker(
+    request: pytest.FixtureRequest, rocketmq_clock: ManualClock
+) -> Iterator[Callable[..., rocketmq.Broker]]:
     """Makes clusters, with the settings of pyengine.rocketmq.Broker; they are closed after the test."""
     from pyengine import rocketmq
 
     made: list[rocketmq.Broker] = []
+    request.node.stash[_CLUSTERS] = made
 
     def make(directory: str | Path | None = None, **settings: Any) -> rocketmq.Broker:
         made.append(rocketmq.Broker(directory, **{"clock": rocketmq_clock, **settings}))
@@ -135,6 +139,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             lines = [line for queue in broker.destinations() if queue.kind == "queue" for line in _held(broker, queue)]
             if lines:
                 report.sections.append((f"messages that wait in broker {broker.name!r}", "\n".join(lines)))
+        for cluster in item.stash.get(_CLUSTERS, []):
+            lines = list(_not_consumed(cluster))
+            if lines:
+                report.sections.append(
+                    (f"messages that wait in the brokers {', '.join(cluster.nodes)}", "\n".join(lines))
+                )
 
 
 def _held(broker: Broker, queue: Any) -> Iterator[str]:
@@ -144,3 +154,16 @@ def _held(broker: Broker, queue: Any) -> Iterator[str]:
         yield f"{queue.name}: {each.message_id}: {each.reason.name}{behind}"
     if len(held) > MOST_SHOWN:
         yield f"{queue.name}: and {len(held) - MOST_SHOWN} more"
+
+
+def _not_consumed(cluster: rocketmq.Broker) -> Iterator[str]:
+    held = cluster.held()
+    for each in held[:MOST_SHOWN]:
+        place = "" if each.offset < 0 else f" offset {each.offset}"
+        group = "" if each.group is None else f" for group {each.group}"
+        due = "" if each.due is None else f", in {each.due - cluster.clock.now()} ms"
+        queue = each.queue
+        where = f"{queue.topic} {queue.broker_name}/{queue.queue_id}"
+        yield f"{where}{place}: {each.msg_id}: {each.reason.name}{group}: {each.reason.value}{due}"
+    if len(held) > MOST_SHOWN:
+        yield f"and {len(held) - MOST_SHOWN} more"

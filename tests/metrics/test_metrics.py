@@ -106,6 +106,49 @@ def test_a_consumer_is_a_source() -> None:
         list(rocketmq.DefaultMQPushConsumer("H").metrics())
 
 
+def test_a_cluster_s_queues_and_groups_are_a_source() -> None:
+    clock = ManualClock()
+    with rocketmq.Broker(clock=clock) as broker:
+        reader = InMemoryMetricReader()
+        provider = MeterProvider([reader])
+        observe(provider.get_meter("test"), broker)  # before there is any topic
+        broker.create_topic("T", 2)
+        queue = rocketmq.MessageQueue("T", "broker-a", 0)
+        consumer = rocketmq.DefaultMQPushConsumer("G", broker=broker)
+        consumer.subscribe("T")
+        consumer.register_message_listener(lambda messages, context: rocketmq.ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+        producer = rocketmq.Producer(broker)
+        with consumer:
+            clock.advance(3_000)
+            producer.send("T", b"x", queue=queue)
+            clock.advance(6_000)
+            assert {row.name: row.value for row in metric_table(broker)}[
+                "pyengine_rocketmq_broker_consumer_members"
+            ] == 1
+        producer.send("T", b"x", queue=queue)
+        producer.send("T", b"x", queue=queue)
+        broker.delete_below(queue, 1)
+        rows = {
+            (row.name.removeprefix("pyengine_rocketmq_broker_"), row.labels["queue"]): row.value
+            for row in metric_table(broker)
+            if row.labels["topic"] == "T"
+        }
+        assert rows == {
+            ("messages_put_total", "0"): 3,
+            ("messages_put_total", "1"): 0,
+            ("messages_stored", "0"): 2,
+            ("messages_stored", "1"): 0,
+            ("consumer_lag_messages", "0"): 2,  # the other queue's offset was never committed
+        }
+        assert len(samples(prometheus_text(broker))) == len(metric_table(broker))
+        assert {row.name for row in metric_table(broker)} <= {name for name, _, _ in broker.metric_families()}
+        data = reader.get_metrics_data()
+        assert data is not None
+        names = {metric.name for metric in data.resource_metrics[0].scope_metrics[0].metrics}
+        assert names == {row.name for row in metric_table(broker)}
+        provider.shutdown()
+
+
 def test_a_broker_s_destinations_are_a_source() -> None:
     with activemq.Broker(name="b", clock=ManualClock()) as broker:
         reader = InMemoryMetricReader()

@@ -107,6 +107,10 @@ class ConsumerGroups:
         found = self._groups.get(group)
         return [] if found is None else list(found.members)
 
+    def count_members(self) -> dict[str, int]:
+        """Group -> how many members it has."""
+        return {group: len(found.members) for group, found in self._groups.items()}
+
     def is_member(self, client_id: str) -> bool:
         """True if the client is in some group."""
         return client_id in self._clients

@@ -24,12 +24,15 @@ from pyengine.errors import (
     MQClientError,
     PyengineError,
 )
+from pyengine.metrics import Family, Metric
 from pyengine.processes import belong
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES
+from pyengine.rocketmq.broker.broker_metrics import FAMILIES, broker_metrics
 from pyengine.rocketmq.broker.broker_node import BrokerNode, NodeOptions, Stored, open_node
 from pyengine.rocketmq.broker.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.broker.filter import filter_of
+from pyengine.rocketmq.broker.held import HeldMessage, held_messages
 from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
 from pyengine.rocketmq.broker.topic_table import no_topic
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
@@ -325,6 +328,23 @@ class Broker(Declared):
         for topic in topics:
             plain_text("topic", topic)
         return sorted({topic for node in self.nodes.values() for topic in node.topics_of(group, topics)})
+
+    def held(self, topic: str | None = None) -> tuple[HeldMessage, ...]:
+        """The messages (of a topic, or all) that a group has not consumed, or that no group wants, each with the
+        reason; one of several groups once for each."""
+        if topic is not None:
+            plain_text("topic", topic)
+        with self._lock:
+            events = dict(self._events)
+        return tuple(held_messages(self.nodes.values(), events, topic))
+
+    def metrics(self) -> list[Metric]:
+        """Each queue's and each group's numbers at this moment, for :mod:`pyengine.metrics`."""
+        return list(broker_metrics(self.nodes.values()))
+
+    def metric_families(self) -> tuple[Family, ...]:
+        """What :meth:`metrics` may have, with no topic too."""
+        return FAMILIES
 
     # What clients ask (remoting.MQClientAPI)
 

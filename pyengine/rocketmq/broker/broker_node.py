@@ -227,6 +227,11 @@ class BrokerNode:
         return self._topics.queues
 
     @property
+    def delay_levels(self) -> int:
+        """How many delay levels it has."""
+        return len(self._levels)
+
+    @property
     def offsets(self) -> ConsumerOffsets:
         """The committed offsets."""
         return self._offsets.committed
