@@ -266,4 +266,4 @@ def test_an_eviction_strategy_that_fails_is_logged_and_takes_the_message_from_no
         wire.consume("quick", "topic://t", prefetch=10)
         wire.send("topic://t", *"abc")
         assert wire.taken() == [("slow", "a"), ("quick", "a"), ("quick", "b"), ("quick", "c")]
-    assert [record.getMessage() for record in caplog.records] == ["the eviction strategy of slow evicted nothing"]
+    assert caplog.messages == ["the eviction strategy of slow of topic://t evicted nothing"]

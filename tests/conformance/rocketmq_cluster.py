@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -178,6 +179,11 @@ class RecordingStore:
         return self.store.offsets()
 
 
+def in_java_s_words(text: str) -> str:
+    """A log line without the group, and the queue or topic, that pyengine adds where the real client names none."""
+    return re.sub(r" \(group [^()]*\)$", "", text)
+
+
 class Lines(logging.Handler):
     """The log lines of the client, as ``LEVEL text``."""
 
@@ -186,7 +192,7 @@ class Lines(logging.Handler):
         self.lines: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = record.getMessage()
+        text = in_java_s_words(record.getMessage())
         error = record.exc_info[1] if record.exc_info else None
         level = {"WARNING": "WARN"}.get(record.levelname, record.levelname)
         self.lines.append(f"{level} {text}" + (f"\n{error}" if error else ""))

@@ -279,7 +279,8 @@ class Topics:
         subscription = None if outcome.consumer is None else self._subscriptions.get(outcome.consumer)
         if outcome.kind is EventKind.NOT_EVICTED and subscription is not None:
             consumer = subscription.info.consumer_id
-            LOG.warning("the eviction strategy of %s evicted nothing", consumer, exc_info=outcome.detail)
+            where = subscription.info.destination
+            LOG.warning("the eviction strategy of %s of %s evicted nothing", consumer, where, exc_info=outcome.detail)
         if outcome.topic is None:
             return
         topic = self.destinations[outcome.topic]

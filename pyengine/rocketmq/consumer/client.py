@@ -180,7 +180,7 @@ class PullMessageService:
         try:
             member.pull_message(request)
         except Exception:
-            log.exception("Pull Message Service Run Method exception")
+            log.exception("Pull Message Service Run Method exception, %s", request)
 
 
 class RebalanceService:
@@ -256,11 +256,11 @@ class RebalanceService:
 def do_rebalance(members: dict[str, Member]) -> bool:
     """Rebalance every member of one client; True if all are balanced."""
     balanced = True
-    for member in list(members.values()):
+    for group, member in list(members.items()):
         try:
             balanced = member.try_rebalance() and balanced
         except Exception:
-            log.exception("doRebalance exception")
+            log.exception("doRebalance exception (group %s)", group)
             balanced = False
     return balanced
 
@@ -363,11 +363,11 @@ class MQClientInstance:
         self.send_heartbeats()
 
     def _update_routes(self) -> None:
-        for member in list(self.members.values()):
+        for group, member in list(self.members.items()):
             try:
                 member.update_topic_subscribe_info()
             except RemotingError as error:
-                log.warning("updateTopicRouteInfoFromNameServer Exception: %s", error)
+                log.warning("updateTopicRouteInfoFromNameServer Exception: %s (group %s)", error, group)
 
     def _persist_offsets(self) -> None:
         for member in list(self.members.values()):

@@ -113,9 +113,10 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         consumer.statistics.consumed(queue.topic, consumer.group, elapsed, kind)
         if not request.goes_on:
             log.warning(
-                "processQueue is dropped without process consume result. messageQueue=%s, msgs=%s",
+                "processQueue is dropped without process consume result. messageQueue=%s, msgs=%s (group %s)",
                 queue,
                 listed(request.messages),
+                consumer.group,
             )
         else:
             self._settle(request, name or ConsumeConcurrentlyStatus.RECONSUME_LATER.name, context)
@@ -130,7 +131,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         failed = request.failed()
         if not consumer.clustering:
             for message in failed:
-                log.warning("BROADCASTING, the message consume failed, drop it, %s", message)
+                log.warning("BROADCASTING, the message consume failed, drop it, %s (group %s)", message, consumer.group)
         else:
             self._send_back(request, failed, context.delay_level_when_next_consume)
         with consumer.lock:
@@ -147,11 +148,12 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             if not held:
                 log.info(
                     "Message is not found in its process queue; skip send-back-procedure, topic=%s, "
-                    "brokerName=%s, queueId=%s, queueOffset=%s",
+                    "brokerName=%s, queueId=%s, queueOffset=%s (group %s)",
                     message.topic,
                     message.broker_name,
                     message.queue_id,
                     message.queue_offset,
+                    consumer.group,
                 )
                 continue
             try:
@@ -179,15 +181,16 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 try:
                     send_message_back(consumer, message, EXPIRED_DELAY_LEVEL)
                 except Exception as error:
-                    log.error("send expired msg exception", exc_info=error)
+                    log.error("send expired msg exception, %s (group %s)", message, consumer.group, exc_info=error)
                     continue
                 log.info(
-                    "send expire msg back. topic=%s, msgId=%s, storeHost=/%s, queueId=%s, queueOffset=%s",
+                    "send expire msg back. topic=%s, msgId=%s, storeHost=/%s, queueId=%s, queueOffset=%s (group %s)",
                     message.topic,
                     message.msg_id,
                     message.store_host,
                     message.queue_id,
                     message.queue_offset,
+                    consumer.group,
                 )
                 with consumer.lock:
                     cached = process_queue.cached_offsets

@@ -320,7 +320,7 @@ class LitePullMember(Membership):
         """The same with offsets of the user's."""
         with self._turn:
             if not offsets:
-                log.warning("MessageQueues is empty, Ignore this commit ")
+                log.warning("MessageQueues is empty, Ignore this commit (group %s)", self.context.group)
                 return
             for queue, offset in offsets.items():
                 self._commit_at_offset(queue, offset)
@@ -333,7 +333,7 @@ class LitePullMember(Membership):
 
     def _commit_at_offset(self, queue: MessageQueue, offset: int) -> None:
         if offset == -1:
-            log.error("consumerOffset is -1 in messageQueue [%s].", queue)
+            log.error("consumerOffset is -1 in messageQueue [%s]. (group %s)", queue, self.context.group)
             return
         assigned = self.assigned.get(queue)
         if assigned is not None and not assigned.process_queue.dropped:
@@ -397,7 +397,11 @@ class LitePullMember(Membership):
         """Tell a listener when a topic's queues are others."""
         with self._turn:
             if topic in self._topic_listeners:
-                log.warning("Topic %s had been registered, new listener will overwrite the old one", topic)
+                log.warning(
+                    "Topic %s had been registered, new listener will overwrite the old one (group %s)",
+                    topic,
+                    self.context.group,
+                )
             self._topic_listeners[topic] = listener
             if self.is_running:
                 self._topic_queues[topic] = self.fetch_message_queues(topic)

@@ -70,7 +70,8 @@ class LitePullConsumerParameters(MemberParameters):
             if name == "auto_commit_interval_millis":
                 value = self._whole(name, value) if isinstance(value, timedelta) else value
                 if is_whole_number(value) and value < MIN_AUTO_COMMIT_INTERVAL:
-                    log.warning("auto_commit_interval_millis=%s is below 1000 and is ignored", value)
+                    group = getattr(self, "consumer_group", "")  # the first field to be set
+                    log.warning("auto_commit_interval_millis=%s is below 1000 and is ignored (group %s)", value, group)
                     value = getattr(self, name)  # the default at first
             super().__setattr__(name, value)
 

@@ -131,7 +131,7 @@ class LitePulling:
             found.seek_offset = offset
             task = self._tasks[queue] = PullTask(queue)
         if before is not None and before.running:
-            log.warning("Polling thread was interrupted.")
+            log.warning("Polling thread was interrupted. (group %s, %s)", self._consumer.group, queue)
             self._free(before)
         self._submit(task)
 
@@ -220,7 +220,7 @@ class LitePulling:
         try:
             offset = self._next_offset(queue)
         except Exception:
-            log.exception("Failed to get next pull offset")
+            log.exception("Failed to get next pull offset (group %s, %s)", consumer.group, queue)
             self._free(task)
             self._submit(task, NO_OFFSET)
             return
@@ -284,7 +284,7 @@ class LitePulling:
         queue = task.queue
         messages = kept_messages(queue, subscription, answer) if answer.status is PullStatus.FOUND else []
         if answer.status is PullStatus.OFFSET_ILLEGAL:
-            log.warning("The pull request offset illegal, %s", answer)
+            log.warning("The pull request offset illegal, %s (group %s, %s)", answer, self._consumer.group, queue)
         with self._consumer.lock, self._lock:
             assigned = self._assigned.get(queue)
             seeks = assigned is not None and assigned.seek_offset != -1
@@ -300,11 +300,16 @@ class LitePulling:
     def _failed(self, task: PullTask, error: Exception) -> None:
         self._free(task)
         code = error.code if isinstance(error, MQBrokerError) else None
-        log.error("An error occurred in pull message process.", exc_info=error)
+        log.error(
+            "An error occurred in pull message process. (group %s, %s)",
+            self._consumer.group,
+            task.queue,
+            exc_info=error,
+        )
         self._again(task, failed_pull_delay(code, self._consumer.exception_delay))
 
     def _again(self, task: PullTask, delay: int) -> None:
         if task.cancelled:
-            log.warning("The Pull Task is cancelled after doPullTask, %s", task.queue)
+            log.warning("The Pull Task is cancelled after doPullTask, %s (group %s)", task.queue, self._consumer.group)
         else:
             self._submit(task, delay)

@@ -42,7 +42,7 @@ class LiteRebalancing(Rebalancing):
         try:
             listener.message_queue_changed(topic, queues, mine)
         except Exception:
-            log.exception("messageQueueChanged exception")
+            log.exception("messageQueueChanged exception (group %s, topic %s)", self._consumer.group, topic)
 
     def _begin(self, requests: Sequence[PullRequest]) -> None:
         """Nothing: the listener does."""
@@ -61,5 +61,10 @@ class LiteRebalancing(Rebalancing):
                 return api.max_offset(queue)
             return api.search_offset(queue, parameters.consume_timestamp_millis())
         except Exception as error:
-            log.warning("Compute consume offset from last offset exception, mq=%s, exception=%s", queue, error)
+            log.warning(
+                "Compute consume offset from last offset exception, mq=%s, exception=%s (group %s)",
+                queue,
+                error,
+                self._consumer.group,
+            )
             raise

@@ -116,7 +116,7 @@ class LocalFileOffsetStore(RememberedOffsets):
         try:
             stored = self._read()
         except MQClientError as error:
-            log.error("readLocalOffset exception, %s", error)
+            log.error("readLocalOffset exception, %s (%s)", error, self.path)
             return
         try:
             replace_file(self.path, local_offset_text({**stored, **offsets}))

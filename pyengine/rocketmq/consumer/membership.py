@@ -79,7 +79,12 @@ class Membership(ABC):
             try:
                 client.api.unregister_client(client.client_id, group)
             except Exception as error:
-                log.warning("unregister client RemotingException from broker: %s", client.client_id, exc_info=error)
+                log.warning(
+                    "unregister client RemotingException from broker: %s (group %s)",
+                    client.client_id,
+                    group,
+                    exc_info=error,
+                )
 
     # -- called by the services of the client
 
@@ -96,7 +101,7 @@ class Membership(ABC):
         try:
             self.context.running.api.send_heartbeat(heartbeat)
         except Exception as error:
-            log.warning("send heart beat to broker exception", exc_info=error)
+            log.warning("send heart beat to broker exception (group %s)", self.context.group, exc_info=error)
             return False
         return True
 

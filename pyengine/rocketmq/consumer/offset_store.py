@@ -141,7 +141,7 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
         except OffsetNotFoundError:
             return -1
         except Exception as error:
-            log.warning("fetchConsumeOffsetFromBroker exception, %s", queue, exc_info=error)
+            log.warning("fetchConsumeOffsetFromBroker exception, %s (group %s)", queue, self._group, exc_info=error)
             return -2
         self.update_offset(queue, stored)
         return stored
@@ -173,4 +173,4 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
         try:
             self._api.update_consumer_offset(self._group, queue, offset, TIMEOUT)
         except Exception as error:
-            log.error("updateConsumeOffsetToBroker exception, %s", queue, exc_info=error)
+            log.error("updateConsumeOffsetToBroker exception, %s (group %s)", queue, self._group, exc_info=error)

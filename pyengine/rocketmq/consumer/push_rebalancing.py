@@ -46,7 +46,13 @@ class PushRebalancing(Rebalancing):
         subscription = consumer.subscriptions.get(topic)
         if subscription is not None:
             version = consumer.clock.now()
-            log.info("%s Rebalance changed, also update version: %s, %s", topic, subscription.sub_version, version)
+            log.info(
+                "%s Rebalance changed, also update version: %s, %s (group %s)",
+                topic,
+                subscription.sub_version,
+                version,
+                consumer.group,
+            )
             subscription.sub_version = version
         count = len(consumer.process_queues)
         for kind in ("", "Size"):
@@ -55,7 +61,9 @@ class PushRebalancing(Rebalancing):
             after = shared_threshold(for_topic, count)
             if after is None:
                 continue
-            log.info("The pullThreshold%sForQueue is changed from %s to %s", kind, before, after)
+            log.info(
+                "The pullThreshold%sForQueue is changed from %s to %s (group %s)", kind, before, after, consumer.group
+            )
             if kind:
                 parameters.pull_threshold_size_for_queue = after
             else:
@@ -117,7 +125,7 @@ class PushRebalancing(Rebalancing):
         try:
             held = consumer.running.api.lock_batch_mq(consumer.group, consumer.running.client_id, [queue])
         except Exception as error:
-            log.error("lockBatchMQ exception, %s", queue, exc_info=error)
+            log.error("lockBatchMQ exception, %s (group %s)", queue, consumer.group, exc_info=error)
             return False
         self._mark_locked(held)
         log.info("message queue lock %s, %s %s", "OK" if queue in held else "Failed", consumer.group, queue)
@@ -130,7 +138,7 @@ class PushRebalancing(Rebalancing):
             try:
                 held = consumer.running.api.lock_batch_mq(consumer.group, consumer.running.client_id, queues)
             except Exception as error:
-                log.error("lockBatchMQ exception, %s", listed(queues), exc_info=error)
+                log.error("lockBatchMQ exception, %s (group %s)", listed(queues), consumer.group, exc_info=error)
                 continue
             with consumer.lock:
                 fresh = [queue for queue in queues if queue in held and self._is_locked(queue) is False]
@@ -149,7 +157,7 @@ class PushRebalancing(Rebalancing):
         try:
             consumer.running.api.unlock_batch_mq(consumer.group, consumer.running.client_id, [queue])
         except Exception as error:
-            log.error("unlockBatchMQ exception, %s", queue, exc_info=error)
+            log.error("unlockBatchMQ exception, %s (group %s)", queue, consumer.group, exc_info=error)
             return
         log.warning(
             "unlock messageQueue. group:%s, clientId:%s, mq:%s", consumer.group, consumer.running.client_id, queue
@@ -162,7 +170,7 @@ class PushRebalancing(Rebalancing):
             try:
                 consumer.running.api.unlock_batch_mq(consumer.group, consumer.running.client_id, queues)
             except Exception as error:
-                log.error("unlockBatchMQ exception, %s", listed(queues), exc_info=error)
+                log.error("unlockBatchMQ exception, %s (group %s)", listed(queues), consumer.group, exc_info=error)
                 continue
             with consumer.lock:
                 mine = [queue for queue in queues if queue in consumer.process_queues]
@@ -208,6 +216,11 @@ class PushRebalancing(Rebalancing):
             else:
                 offset = api.search_offset(queue, parameters.consume_timestamp_millis())
         except Exception as error:
-            log.warning("Compute consume offset from last offset exception, mq=%s, exception=%s", queue, error)
+            log.warning(
+                "Compute consume offset from last offset exception, mq=%s, exception=%s (group %s)",
+                queue,
+                error,
+                self._consumer.group,
+            )
             raise
         return checked_start(offset)

@@ -74,7 +74,9 @@ class Rebalancing(ABC):
                     balanced = self._rebalance_topic(topic) and balanced
                 except Exception as error:
                     if not topic.startswith(RETRY_GROUP_TOPIC_PREFIX):
-                        log.warning("rebalance Exception", exc_info=error)
+                        log.warning(
+                            "rebalance Exception (group %s, topic %s)", self._consumer.group, topic, exc_info=error
+                        )
                         balanced = False
             self._drop_unsubscribed()
             return balanced
@@ -98,7 +100,13 @@ class Rebalancing(ABC):
                 group, consumer.running.client_id, sort_queues(list(queues)), sort_client_ids(client_ids)
             )
         except Exception as error:
-            log.error("allocate message queue exception. strategy name: %s, ex: %s", strategy.name, error)
+            log.error(
+                "allocate message queue exception. strategy name: %s, ex: %s (group %s, topic %s)",
+                strategy.name,
+                error,
+                group,
+                topic,
+            )
             return False
         return self._apply(topic, queues, set(mine or ()), len(client_ids))
 
@@ -197,5 +205,5 @@ class Rebalancing(ABC):
         try:
             return self.compute_pull_from_where_with_exception(queue)
         except Exception:
-            log.warning("Compute consume offset exception, mq=%s", queue)
+            log.warning("Compute consume offset exception, mq=%s (group %s)", queue, self._consumer.group)
             return -1

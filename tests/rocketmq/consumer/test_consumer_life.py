@@ -373,7 +373,7 @@ def test_a_listener_of_queues_and_an_offset_store_that_raise_end_nothing(caplog:
         rocketmq.Producer(broker).send("T", b"x", queue=MessageQueue("T", "broker-a", 1))
         clock.advance(60_000)
         assert (len(seen), told) == (2, ["T", "%RETRY%G", "T"])
-        raised = [each for each in caplog.records if each.getMessage() == "rebalance Exception"]
+        raised = [each for each in caplog.records if each.getMessage() == "rebalance Exception (group G, topic T)"]
         assert [str(each.exc_info and each.exc_info[1]) for each in raised] == ["'T'", "'T'"], "not the retry topic's"
         consumer.shutdown()
         assert consumer.default_mq_push_consumer_impl.service_state == "SHUTDOWN_ALREADY"

@@ -14,6 +14,7 @@ from pyengine.clock import ManualClock, Timer
 from pyengine.errors import MQBrokerError, MQClientError, OffsetNotFoundError
 from pyengine.rocketmq.consumer.concurrent_service import ConsumeMessageConcurrentlyService
 from pyengine.rocketmq.remoting.mq_client_api import ClientEvents, HeartbeatData, PullCallback
+from tests.conformance.rocketmq_cluster import in_java_s_words
 from tests.rocketmq.differential.traces import Operation
 
 GROUP = "G"
@@ -77,7 +78,7 @@ class Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         level = {"WARNING": "WARN"}.get(record.levelname, record.levelname)
-        self.lines.append(f"{level} {record.getMessage()}".split("\n")[0])
+        self.lines.append(f"{level} {in_java_s_words(record.getMessage())}".split("\n")[0])
 
 
 class ListenerError(ValueError):
