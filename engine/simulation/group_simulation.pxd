@@ -103,6 +103,8 @@ cdef class PullRun:
     cdef readonly int64_t arrived
     cdef readonly object started        # int64 ns by row, -1 never
     cdef readonly object finished
+    cdef readonly object stopped        # int64 ns by row: its last start ended so, unfinished; -1: it did not
+    cdef readonly object workers        # int64 by row: the client of its last start, -1 none
     cdef readonly object deliveries     # int32 by row
     cdef readonly object dead           # rows that ended as dead letters
     cdef readonly object moments        # [(ns, client, queues)] of each rebalance that changed something
@@ -131,6 +133,8 @@ cdef class PullRun:
     cdef const int64_t* sizes
     cdef int64_t* start_time
     cdef int64_t* finish_time
+    cdef int64_t* stop_time
+    cdef int64_t* worker
     cdef int32_t* delivery_count
     cdef EventQueue events
     cdef Batch* batches
@@ -153,6 +157,7 @@ cdef class PullRun:
     cdef int finish_batch(self, int32_t number) except -1
     cdef int rebalance(self, Member member, int64_t delay) except -1
     cdef int clean(self, Member member) except -1
+    cdef int stop(self, Member member, Line line, int64_t first, int64_t end) except -1
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1
     cdef int share_thresholds(self, Member member) except -1
     cdef int step(self) except -1

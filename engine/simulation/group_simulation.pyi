@@ -1,5 +1,5 @@
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -8,6 +8,7 @@ from typing_extensions import disjoint_base
 @disjoint_base
 class Line:
     stored: int
+    def __new__(cls, queue: Any) -> Self: ...
     @property
     def queue(self) -> Any: ...
     @property
@@ -56,6 +57,10 @@ class PullRun:
     def started(self) -> NDArray[np.int64]: ...
     @property
     def finished(self) -> NDArray[np.int64]: ...
+    @property
+    def stopped(self) -> NDArray[np.int64]: ...
+    @property
+    def workers(self) -> NDArray[np.int64]: ...
     @property
     def deliveries(self) -> NDArray[np.int32]: ...
     @property

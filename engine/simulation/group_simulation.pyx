@@ -143,14 +143,18 @@ cdef class PullRun:
             if self.service[row] < 0:
                 raise InvalidMessageError("services", self.service[row], "must not be negative")
             self.longest = max(self.longest, self.service[row])
-        cdef int64_t[::1] started, finished
+        cdef int64_t[::1] started, finished, stopped, workers
         cdef int32_t[::1] deliveries
         self.started = np.full(self.rows, -1, np.int64)
         self.finished = np.full(self.rows, -1, np.int64)
+        self.stopped = np.full(self.rows, -1, np.int64)
+        self.workers = np.full(self.rows, -1, np.int64)
         self.deliveries = np.zeros(self.rows, np.int32)
         if self.rows:
             started, finished, deliveries = self.started, self.finished, self.deliveries
+            stopped, workers = self.stopped, self.workers
             self.start_time, self.finish_time, self.delivery_count = &started[0], &finished[0], &deliveries[0]
+            self.stop_time, self.worker = &stopped[0], &workers[0]
 
     def __dealloc__(self):
         free(self.batches)
@@ -519,6 +523,8 @@ cdef class PullRun:
                 self.delivery_count[row] += 1
                 if self.finish_time[row] < 0:
                     self.start_time[row] = self.now
+                    self.stop_time[row] = -1
+                    self.worker[row] = member.number
             member.busy += 1
             end = time_after(self.now, batch.work)
             self.pending_results += end < NEVER
@@ -539,6 +545,7 @@ cdef class PullRun:
         member.busy -= 1
         member.work = time_after(member.work, batch.work)
         if not goes_on(process):
+            self.stop(member, line, batch.first, batch.end)
             return self.start_batches(member)       # the new owner consumes them again
         if self.failures != NULL:
             for offset in range(batch.first, batch.end):
@@ -551,6 +558,7 @@ cdef class PullRun:
             if self.finish_time[row] < 0:
                 self.finish_time[row] = self.now
                 self.finished_count += 1
+        self.stop(member, line, done, batch.end)
         for offset in range(done, batch.end):
             if process.cached.has(offset):
                 self.give_back(line.rows[offset], 0, member.max_reconsume_times)
@@ -562,6 +570,15 @@ cdef class PullRun:
         if commits(process, offset_to_commit) and replaces(offset_to_commit, share.committed, True):
             share.committed = offset_to_commit
         return self.start_batches(member)
+
+    cdef int stop(self, Member member, Line line, int64_t first, int64_t end) except -1:
+        # A listener has returned without finishing these messages; one that began again elsewhere goes on there.
+        cdef int64_t offset, row
+        for offset in range(first, end):
+            row = line.rows[offset]
+            if self.finish_time[row] < 0 and self.worker[row] == member.number:
+                self.stop_time[row] = self.now
+        return 0
 
     cdef int give_back(self, int64_t row, int64_t level, int64_t maximum) except -1:
         # The broker takes a message back: it is redelivered after its delay, or becomes a dead letter.

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pyengine._engine.rocketmq.broker.consume_lag import delay
 from pyengine._engine.rocketmq.client.validators import RANGES
@@ -94,12 +95,21 @@ class SimulatedClient(Checked):
 @dataclass(frozen=True, eq=False)
 class GroupSimulation(Simulation):
     """What happened. flow_control: client -> how many pulls each limit held back. queues: label -> (end offset,
-    committed offset). dead_letters: rows. rebalances: (second, client, queues it has then) where that changed."""
+    committed offset). dead_letters: rows. rebalances: (second, client, queues it has then) where that changed.
+    consumers: the client that began last with a message. stopped: when its listener returned without finishing it.
+    """
 
     flow_control: dict[str, dict[str, int]] = field(default_factory=dict)
     queues: dict[str, tuple[int, int]] = field(default_factory=dict)
     dead_letters: tuple[int, ...] = ()
     rebalances: tuple[tuple[float, str, int], ...] = ()
+    stopped: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def _ends_of_work(self) -> NDArray[np.int64]:
+        """The same; a listener that failed works on its messages no more either, until they come again."""
+        failed = (self.finished < 0) & (self.stopped >= 0)
+        still = replace(self, started=np.where(failed, -1, self.started))
+        return np.sort(np.concatenate([Simulation._ends_of_work(still), self.stopped[failed]]))
 
     @property
     def waiting(self) -> int:
@@ -204,10 +214,13 @@ def simulate_group(
     kept = int(left.sum())
     seen = run.members_seen()
     nobody = np.full(rows, -1, np.int64)
+    ends = {each.name: [each.dies_at, each.leaves_at, each.breaks_at] for each in clients}
+    gone = {name: int(min(last) * NS) for name, each in ends.items() if (last := [at for at in each if at is not None])}
     return GroupSimulation(
-        workload, dict(enumerate(name for name, *_ in seen)), end, nobody, nobody, run.started, run.finished,
+        workload, dict(enumerate(name for name, *_ in seen)), end, run.workers, nobody, run.started, run.finished,
         run.deliveries, {name: (work / NS, finished) for name, work, finished, *_ in seen},
-        {"not_consumed": kept} if kept else {}, 0,
+        {"not_consumed": kept} if kept else {}, 0, gone,
+        stopped=run.stopped,
         flow_control={name: {"count": count, "size": size, "span": span} for name, _, _, count, size, span in seen},
         queues={f"{queue.topic}/{queue.queue_id}": (last, at) for queue, last, at in run.offsets()},
         dead_letters=tuple(run.dead),

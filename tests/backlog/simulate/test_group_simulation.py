@@ -51,6 +51,30 @@ def test_mean_delay_is_that_of_theory(threads: int) -> None:
     assert abs(np.mean(means) - want) < 3.5 * error
 
 
+@pytest.mark.parametrize("end", ["dies_at", "leaves_at", "breaks_at"])
+def test_a_client_that_is_gone_has_nothing_in_progress(end: str) -> None:
+    """Also if no other client takes over its messages, or one does."""
+    workload = Workload(np.array([0, NS], np.int64), np.array([60 * NS, NS], np.int64))
+    alone = simulate_group(workload, (SimulatedClient("c", **{end: 2}),), queues=1, until=100)
+    assert alone.load([1.5, 1.9, 2.1, 50, 99]).tolist() == [2, 2, 0, 0, 0]
+    assert alone.load_max == 2
+    other = SimulatedClient("d", joins_at=30)
+    pair = simulate_group(workload, (SimulatedClient("c", **{end: 2}), other), queues=1, until=100)
+    taken_over = end != "dies_at"  # one that is connected keeps its queue
+    assert pair.load([10, 60]).tolist() == [0, 1 if taken_over else 0]
+
+
+def test_a_failed_message_is_in_progress_only_while_a_listener_has_it() -> None:
+    """Its first try ends after a second, and the next is ten seconds later; no client has a dead letter."""
+    arrivals, services = np.array([0], np.int64), np.array([NS], np.int64)
+    once = simulate_group(Workload(arrivals, services, failures=np.array([1], np.int32)), (SimulatedClient("c"),))
+    begun = once.started[0] / NS
+    assert once.load([begun - 5, begun + 0.5, begun + 1.5]).tolist() == [0, 1, 0]
+    always = Workload(arrivals, services, failures=np.array([9], np.int32))
+    dead = simulate_group(always, (SimulatedClient("c", max_reconsume_times=0),), until=100)
+    assert (dead.dead_letters, dead.load([0.5, 50]).tolist()) == ((0,), [1, 0])
+
+
 @pytest.mark.parametrize(("clients", "owned"), [(2, {2}), (3, {1, 2}), (5, {0, 1})])
 def test_four_queues_and_two_three_five_clients(clients: int, owned: set[int]) -> None:
     one = SimulatedClient("c", threads=1, pull_threshold_for_queue=10)
