@@ -1,7 +1,9 @@
 """The compiled rooms of the core, their compiler flags, and the README as an index shows it; everything else is in
 pyproject.toml."""
 
+import ast
 import contextlib
+import inspect
 import io
 import itertools
 import os
@@ -10,8 +12,13 @@ import shutil
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from Cython.Build import cythonize
+from Cython.Compiler import AutoDocTransforms
+from Cython.Compiler.AutoDocTransforms import EmbedSignature
+from Cython.Compiler.Nodes import CClassDefNode
+from Cython.Compiler.StringEncoding import EncodedString
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.modified import newer_group
@@ -124,6 +131,57 @@ def mended(extensions: list[Extension]) -> list[Extension]:
     return extensions
 
 
+class Signatures(EmbedSignature):
+    """Signatures that ``inspect.signature``, ``help`` and editors read: of functions as Cython writes them; of classes
+    at the head of their docstring, where Python looks for them, unless one is there already."""
+
+    def _embed_signature(self, signature: str, node_doc: str | None) -> str:
+        name = signature.partition("(")[0]
+        if node_doc and node_doc.startswith(f"{name}("):
+            return inspect.cleandoc(node_doc)
+        text: str = super()._embed_signature(signature, node_doc)
+        return text
+
+    def _fmt_expr(self, node: Any) -> str:
+        """A default: a literal or an enum's number. What cannot be read without running code is ``...``."""
+        text: str = super()._fmt_expr(node)
+        compiled = isinstance(self.class_node, CClassDefNode)
+        named = self.class_node.entry.type.scope.lookup(text) if compiled else None
+        if named is not None and named.enum_int_value is not None:
+            return str(named.enum_int_value)
+        try:
+            ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return "..."
+        return text
+
+    def visit_DefNode(self, node: Any) -> Any:  # noqa: N802
+        if node.name not in ("__cinit__", "__init__") or not isinstance(self.class_node, CClassDefNode):
+            return super().visit_DefNode(node)
+        made, scope = self.class_node.entry.type, self.class_node.entry.type.scope
+        takes_nothing = len(node.args) == 1 and not node.star_arg and not node.starstar_arg
+        # A __cinit__ that takes nothing lets pass what others of the class and its base take.
+        passes = node.name == "__cinit__" and takes_nothing and (made.base_type or scope.lookup_here("__init__"))
+        if scope.doc is not None and not passes:
+            head = "" if scope.doc.startswith(f"{self.class_name}(") else f"{self.constructor(node)}\n--\n\n"
+            scope.doc = EncodedString(head + inspect.cleandoc(scope.doc))
+        return node
+
+    def constructor(self, node: Any) -> str:
+        """The call of a class whose ``__cinit__`` or ``__init__`` this is; an unknown keyword, which is refused, is not
+        shown."""
+        self._setup_format()
+        keywords, positional, rest = node.num_kwonly_args, node.num_posonly_args, node.starstar_arg
+        shown: str = self._fmt_signature(
+            None, self.class_name, node.args[1:], positional, len(node.args) - 1 - keywords - positional, node.star_arg,
+            keywords, None if rest and rest.name == "unknown" else rest,
+        )  # fmt: skip
+        return shown
+
+
+AutoDocTransforms.EmbedSignature = Signatures
+
+
 class Progress(io.TextIOBase):
     """Lets of Cython's lines pass those that say how far it is."""
 
@@ -170,7 +228,7 @@ else:
         translated = cythonize(
             extensions,
             include_path=[str(CIMPORT)],
-            build_dir="build/c",
+            build_dir="build/translated",
             nthreads=jobs,
             shared_utility_qualified_name=SHARED,
             compiler_directives={
@@ -179,7 +237,7 @@ else:
                 "boundscheck": debug,
                 "wraparound": debug,
                 "embedsignature": True,
-                "embedsignature.format": "python",
+                "embedsignature.format": "clinic",
             },
         )
     setup(**common, cmdclass={"build_ext": Build}, ext_modules=mended(translated))

@@ -100,7 +100,7 @@ class Telemetry(Generic[Carrier]):
         return found
 
     def sending_batch(self, subject: Subject[Carrier]) -> Operation[Carrier]:
-        """The sending of several messages, which are told of with ``created``, each before it is sent."""
+        """The sending of several messages, which are announced with ``created``, each before it is sent."""
         return Operation(self, "send", subject, self.trace.SpanKind.CLIENT)
 
     def created(self, batch: Operation[Carrier], subject: Subject[Carrier]) -> None:

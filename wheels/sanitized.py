@@ -33,7 +33,7 @@ def main() -> int:
     for room in rooms:
         subprocess.run(
             ["gcc", "-shared", "-fPIC", "-w", *FLAGS, *(f"-I{path}" for path in includes),
-             "-o", COPY / f"pyengine/_engine/{room}{suffix}", ROOT / f"build/c/engine/{room}.c"],
+             "-o", COPY / f"pyengine/_engine/{room}{suffix}", ROOT / f"build/translated/engine/{room}.c"],
             check=True,
         )  # fmt: skip
     library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)

@@ -15,6 +15,7 @@ from pyengine._engine.java.numbers cimport (
 )
 
 import sys
+from inspect import Parameter, Signature
 
 import numpy
 
@@ -44,6 +45,10 @@ class Char(str):
                 "Char", unit, "is not one UTF-16 code unit", hint="give one character up to U+FFFF, or use a str"
             )
         return str.__new__(cls, unit)
+
+    # An unknown keyword is refused, so signatures do not show it.
+    __new__.__func__.__signature__ = Signature(
+        [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("cls", "unit")])
 
     def __repr__(self):
         return f"Char({str.__repr__(self)})"

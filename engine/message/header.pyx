@@ -9,7 +9,7 @@ from pyengine._engine.java.value cimport BOOLEAN, INT, LATIN1, LONG, NULL_VALUE,
 
 from pyengine.errors import InvalidMessageError
 
-ABSENT = object()
+ABSENT = ...    # as signatures show it
 
 cdef dict CODES = {
     "JMSDestination": DESTINATION,

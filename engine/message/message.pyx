@@ -110,7 +110,14 @@ cdef object no_such(Message message, name, value, str problem):
 
 @cython.no_gc
 cdef class Message(Envelope):
-    """One message: the JMS headers and the typed properties (spec activemq 1.7).
+    """Message(properties=None, *, body=None, data_structure=None, destination=None, original_destination=None,
+    reply_to=None, type=None, correlation_id=None, message_id=None, delivery_mode='PERSISTENT', priority=4,
+    timestamp=0, expiration=0, redelivery_counter=0, group_id=None, group_sequence=0, group_first_for_consumer=False,
+    user_id=None, producer_transaction_id=None, broker_in_time=0, broker_out_time=0, broker_path=None,
+    connection_id=None, target_consumer_id=None, size=None)
+    --
+
+    One message: the JMS headers and the typed properties (spec activemq 1.7).
 
     properties: a mapping of names to bool, int, float, str, None (absent), pyengine.Char or numpy scalars. An int is an
     Integer if it fits 32 bits signed, else a Long; a float is a Double; numpy scalars keep their width. A name whose

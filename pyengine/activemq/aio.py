@@ -310,8 +310,8 @@ class Session(_Forwarding[blocking_session.Session]):
         made = await self._call(self.blocking.create_durable_subscriber, topic, name, selector, no_local)
         return self._consumer(made)
 
-    def _consumer(self, made: blocking_consumer.MessageConsumer) -> MessageConsumer:
-        return MessageConsumer(made, over_network=self._over_network)
+    def _consumer(self, blocking: blocking_consumer.MessageConsumer) -> MessageConsumer:
+        return MessageConsumer(blocking, over_network=self._over_network)
 
     async def create_producer(self, destination: Destination | str | None = None) -> MessageProducer:
         """See Session.create_producer."""

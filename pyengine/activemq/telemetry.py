@@ -2,7 +2,7 @@
 
     telemetry = instrument(activemq.ConnectionFactory("vm://localhost"))
 
-What is made of an instrumented factory or connection from then on is traced: on an embedded broker and on one of the
+Everything made of an instrumented factory or connection from then on is traced: on an embedded broker and on one of the
 network alike, with the client for asyncio too. A listener's message is processed in a span; around what a program does
 with a message that it has received, it says ``with telemetry.process(message):`` itself.
 """
@@ -90,7 +90,7 @@ def _read(message: Message, name: str) -> str | None:
 
 
 def _of(message: Message) -> Attributes:
-    """What telemetry says of one message."""
+    """The attributes of one message."""
     found: Attributes = {}
     if message.message_id is not None:
         found["messaging.message.id"] = message.message_id
@@ -193,26 +193,26 @@ class TracedProducer(MessageProducer):
 
 
 class TracedConsumer(MessageConsumer):
-    """A consumer that tells of what it receives, and whose listener processes each message in a span."""
+    """A consumer that reports each receive, and whose listener processes each message in a span."""
 
     _session: Any
 
     def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """See MessageConsumer.receive."""
         began = time_ns()
-        return self._told(began, lambda: super(TracedConsumer, self).receive(timeout))
+        return self._reported(began, lambda: super(TracedConsumer, self).receive(timeout))
 
     def receive_no_wait(self) -> Message | None:
         """See MessageConsumer.receive_no_wait."""
         began = time_ns()
-        return self._told(began, lambda: super(TracedConsumer, self).receive_no_wait())
+        return self._reported(began, lambda: super(TracedConsumer, self).receive_no_wait())
 
     def receive_batch(self, size: int, timeout: float | timedelta | None = None) -> list[Message]:
         """See MessageConsumer.receive_batch."""
         began = time_ns()
-        return self._told(began, lambda: super(TracedConsumer, self).receive_batch(size, timeout))
+        return self._reported(began, lambda: super(TracedConsumer, self).receive_batch(size, timeout))
 
-    def _told(self, began: int, receive: Callable[[], Found]) -> Found:
+    def _reported(self, began: int, receive: Callable[[], Found]) -> Found:
         session = self._session
         try:
             found = receive()
@@ -260,20 +260,20 @@ class TracedSession(Session):
 
     @property
     def telemetry(self) -> Telemetry[Message]:
-        """What its connection was instrumented with."""
+        """That of its connection."""
         found: Telemetry[Message] = self.connection._telemetry
         return found
 
 
 class TracedForTasks(TracedSession):
-    """One behind a session of aio, whose consumers tell of what they receive themselves."""
+    """One behind a session of aio, whose consumers report their receives themselves."""
 
     _consumer_kind = MessageConsumer
     _subscriber_kind = TopicSubscriber
 
 
 class TracedAioConsumer(aio.MessageConsumer):
-    """A consumer of aio that tells of what it receives."""
+    """A consumer of aio that reports each receive."""
 
     async def receive(self, timeout: float | timedelta | None = None) -> Message | None:
         """See aio.MessageConsumer.receive."""
@@ -299,5 +299,5 @@ class TracedAioConsumer(aio.MessageConsumer):
 class TracedAioSession(aio.Session):
     """A session of aio whose producers and consumers are traced."""
 
-    def _consumer(self, made: MessageConsumer) -> aio.MessageConsumer:
-        return TracedAioConsumer(made, over_network=self._over_network)
+    def _consumer(self, blocking: MessageConsumer) -> aio.MessageConsumer:
+        return TracedAioConsumer(blocking, over_network=self._over_network)

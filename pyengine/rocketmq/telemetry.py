@@ -101,7 +101,7 @@ def _read(message: Message, name: str) -> str | None:
 
 
 def _of(message: Message) -> Attributes:
-    """What telemetry says of one message."""
+    """The attributes of one message."""
     properties = message.properties
     found: Attributes = {"messaging.message.body.size": len(message.body or b"")}
     identity = properties.get(PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX) or getattr(message, "msg_id", "")
@@ -193,7 +193,7 @@ def _stored(operation: Operation[Message], result: SendResult) -> None:
 
 
 def _traced(listener: MessageListener, telemetry: Telemetry[Message], group: Attributes) -> Callable[..., Any]:
-    """What is called with messages in place of a listener's function."""
+    """The function that is called with messages in place of a listener's."""
     consume: Callable[..., Any] = listener.consume_message
 
     def judge(operation: Operation[Message], answer: object) -> None:

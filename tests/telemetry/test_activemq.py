@@ -176,7 +176,7 @@ def test_a_program_of_tasks_is_traced_too(exported: Exported) -> None:
 
             asyncio.run(asyncio.wait_for(both(), 20))
     received = [span for span in exported.spans if span.name == "receive orders"]
-    assert [len(span.links) for span in received] == [1, 1, 2, 0]  # the last was sent by who is not traced
+    assert [len(span.links) for span in received] == [1, 1, 2, 0]  # the last has an untraced sender
 
 
 def test_the_context_crosses_the_network_and_the_server_is_named(exported: Exported) -> None:

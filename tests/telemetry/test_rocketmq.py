@@ -94,7 +94,7 @@ def test_a_message_that_is_to_come_again_is_an_error_of_its_span(exported: Expor
     assert [first.status.status_code, second.status.status_code] == [StatusCode.ERROR, StatusCode.UNSET]
     assert first.attributes is not None
     assert first.attributes["error.type"] == error
-    # What came again through the retry topic is still of the same topic and the same send.
+    # A message of the retry topic still has its topic and its send.
     assert (second.name, linked(second), trace(second)) == ("process orders", [identity(send)], trace(send))
 
 
@@ -133,7 +133,7 @@ def test_a_coroutine_s_span_ends_when_it_is_done(exported: Exported) -> None:
             assert (steps, exported.spans) == ([0], [])
             clock.advance(10_000)
             (process,) = exported.spans
-    assert (process.status.status_code, linked(process)) == (StatusCode.UNSET, [])  # who sent it is not traced
+    assert (process.status.status_code, linked(process)) == (StatusCode.UNSET, [])  # its sender is not traced
 
 
 def test_what_is_sent_without_waiting_ends_with_its_answer(exported: Exported) -> None:
@@ -203,7 +203,7 @@ def test_the_context_crosses_the_network(exported: Exported) -> None:
 
 
 def test_a_client_that_is_not_instrumented_runs_the_same_code_as_before() -> None:
-    """Not one instruction more for a message: what it calls is what it called."""
+    """Not one instruction more for a message: its calls are the same."""
     clock = ManualClock()
     with rocketmq.Broker(clock=clock) as broker, rocketmq.Producer(broker) as producer:
         assert producer.broker is broker

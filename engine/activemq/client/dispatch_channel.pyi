@@ -1,3 +1,5 @@
+from typing import Any, Self
+
 from typing_extensions import disjoint_base
 
 @disjoint_base
@@ -5,4 +7,5 @@ class Channel:
     size: int
     running: bool
     closed: bool
+    def __new__(cls, prioritized: bool, backlog: Any) -> Self: ...
     def __len__(self) -> int: ...

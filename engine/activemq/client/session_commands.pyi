@@ -16,21 +16,25 @@ class AcknowledgeMode(IntEnum):
 @disjoint_base
 class Begin:
     transaction_id: str
+    def __new__(cls, transaction_id: str) -> Self: ...
 
 @disjoint_base
 class Pull:
     consumer: Any
+    def __new__(cls, consumer: Any) -> Self: ...
 
 @disjoint_base
 class Remove:
     consumer: Any
     last_delivered: str | None
+    def __new__(cls, consumer: Any, last_delivered: str | None) -> Self: ...
 
 @disjoint_base
 class Later:
     consumer: Any
     delay: int
     dispatches: list[MessageDispatch]
+    def __new__(cls, consumer: Any, delay: int, dispatches: list[MessageDispatch]) -> Self: ...
 
 _Command: TypeAlias = MessageAck | Begin | Pull | Remove | Later
 

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from typing_extensions import disjoint_base
 
@@ -16,6 +16,7 @@ class PrefetchSubscription:
     number: int | None
     slow: bool
     credit: SharedCredit | None
+    def __new__(cls, *unused: object, **also_unused: object) -> Self: ...
     given: int
     last_acknowledged: int
     @property

@@ -1,3 +1,5 @@
+from typing import Self
+
 from typing_extensions import disjoint_base
 
 from pyengine._engine.activemq.topic.subscription import Subscription
@@ -5,6 +7,7 @@ from pyengine._engine.activemq.topic.subscription import Subscription
 @disjoint_base
 class Cursor:
     topic: int
+    def __new__(cls, topic: int) -> Self: ...
 
 @disjoint_base
 class DurableSubscription(Subscription):

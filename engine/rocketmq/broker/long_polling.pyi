@@ -7,7 +7,7 @@ CHECK_INTERVAL: int
 
 @disjoint_base
 class Held:
-    def __init__(self, *args: object, **kwargs: object) -> None: ...
+    def __init__(self) -> None: ...
 
 @disjoint_base
 class PullHold:

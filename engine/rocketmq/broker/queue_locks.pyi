@@ -7,7 +7,7 @@ _Queue = TypeVar("_Queue", bound=Hashable)
 
 @disjoint_base
 class Lock:
-    def __init__(self, *args: object, **kwargs: object) -> None: ...
+    def __init__(self) -> None: ...
 
 @disjoint_base
 class RebalanceLocks:

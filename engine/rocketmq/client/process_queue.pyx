@@ -151,7 +151,11 @@ def flow_control_of(int64_t count, int64_t mebibytes, int64_t span, *,
                     int64_t pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
                     int64_t pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
                     int64_t consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN, bint orderly=False):
-    """What holds a pull back: count, size in whole MiB, span unless orderly, all strict (spec rocketmq 2.2)."""
+    """flow_control_of(count, mebibytes, span, *, pull_threshold_for_queue=1000, pull_threshold_size_for_queue=100,
+    consume_concurrently_max_span=2000, orderly=False)
+    --
+
+    What holds a pull back: count, size in whole MiB, span unless orderly, all strict (spec rocketmq 2.2)."""
     cdef PullLimits limits = PullLimits(
         pull_threshold_for_queue, pull_threshold_size_for_queue, consume_concurrently_max_span)
     return <FlowControl>(holding(count, mebibytes, span, &limits, orderly))
@@ -190,7 +194,7 @@ cdef class ProcessQueue:
         self.taken = Window()
         self.last_pull_timestamp = self.last_consume_timestamp = self.last_lock_timestamp = whole("now", now)
 
-    def put_messages(self, messages):
+    def put_messages(self, messages, /):
         """Cache pulled messages, in list order. Returns True if consumption should be started (spec rocketmq 1.1).
 
         A known offset replaces the message and changes no counter. Raises InvalidMessageError for an object that is not
@@ -345,7 +349,7 @@ cdef class ProcessQueue:
             self.cached.put(offset, self.taken.get(offset))
         self.taken.clear()
 
-    def make_message_to_consume_again(self, messages):
+    def make_message_to_consume_again(self, messages, /):
         """Put these messages back, taken or not; counters stay (spec rocketmq 1.6)."""
         for message in batch_of(messages):
             offset = offset_of(message)
@@ -368,7 +372,7 @@ cdef class ProcessQueue:
             return 0
         return <int64_t>(<uint64_t>self.cached.largest() - <uint64_t>self.cached.smallest())
 
-    def contains_message(self, message):
+    def contains_message(self, message, /):
         """True if the message's offset is cached; None never is."""
         return message is not None and self.cached.has(offset_of(message))
 
@@ -405,7 +409,11 @@ cdef class ProcessQueue:
     def flow_control(self, *, pull_threshold_for_queue=PULL_THRESHOLD_FOR_QUEUE,
                      pull_threshold_size_for_queue=PULL_THRESHOLD_SIZE_FOR_QUEUE,
                      consume_concurrently_max_span=CONSUME_CONCURRENTLY_MAX_SPAN, bint orderly=False):
-        """What holds the next pull back; see ``flow_control_of``."""
+        """flow_control($self, /, *, pull_threshold_for_queue=1000, pull_threshold_size_for_queue=100,
+        consume_concurrently_max_span=2000, orderly=False)
+        --
+
+        What holds the next pull back; see ``flow_control_of``."""
         cdef PullLimits limits = PullLimits(
             whole("pull_threshold_for_queue", pull_threshold_for_queue),
             whole("pull_threshold_size_for_queue", pull_threshold_size_for_queue),
@@ -444,11 +452,11 @@ cdef class ProcessQueue:
             "lastConsumeTimestamp": self.last_consume_timestamp,
         }
 
-    def is_lock_expired(self, now):
+    def is_lock_expired(self, now, /):
         """True if the broker lock is older than 30 s (spec rocketmq 1.10)."""
         return lock_expired(whole("now", now), self.last_lock_timestamp)
 
-    def is_pull_expired(self, now):
+    def is_pull_expired(self, now, /):
         """True if the last pull is older than 120 s (spec rocketmq 1.10)."""
         return pull_expired(whole("now", now), self.last_pull_timestamp)
 

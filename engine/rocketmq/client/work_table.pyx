@@ -183,7 +183,7 @@ cdef class WorkTable:
         self.queues[queue] = assigned
         return self.epochs
 
-    def revoke(self, queue):
+    def revoke(self, queue, /):
         """The queue was revoked: forget its records. Returns the offset safe to commit, -1 for none.
 
         Records in hand may still be completed; that is dropped and counted. Raises IllegalStateError if it is not
@@ -211,7 +211,7 @@ cdef class WorkTable:
         work.body = body if isinstance(body, (bytes, str)) else None
         return self.take_in(self.of(queue), work)
 
-    def put_polled(self, list works not None):
+    def put_polled(self, list works not None, /):
         """Take in what :func:`polled` made. Returns how many were new.
 
         Raises IllegalStateError at the first whose queue is not assigned; those before it are in.
@@ -354,7 +354,7 @@ cdef class WorkTable:
             self.ready.append(work.lane)
         return 0
 
-    def release(self, int64_t now):
+    def release(self, int64_t now, /):
         """Records whose delay is over at ``now`` (ms) may be taken. Returns when the next one is due, -1 for none."""
         cdef Work work
         while self.delayed and self.delayed[0][0] <= now:
@@ -363,7 +363,7 @@ cdef class WorkTable:
             self.wait_again(work)
         return self.delayed[0][0] if self.delayed else -1
 
-    def safe_offset(self, queue):
+    def safe_offset(self, queue, /):
         """The offset that is safe to commit: everything below is done. -1 before anything was completed."""
         return self.of(queue).safe
 
@@ -392,11 +392,11 @@ cdef class WorkTable:
                 found[queue] = verdict
         return found
 
-    def in_hand(self, queue):
+    def in_hand(self, queue, /):
         """How many records of the queue are being worked on."""
         return self.of(queue).in_hand
 
-    def unfinished(self, queue):
+    def unfinished(self, queue, /):
         """Offsets that were put and not completed, ascending."""
         return self.of(queue).process_queue.cached_offsets
 

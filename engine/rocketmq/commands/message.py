@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from inspect import signature
-from typing import Never
+from typing import Any, Never, TypeVar
 
 from pyengine._engine.java.numbers import parsed_long
 from pyengine.errors import InvalidMessageError, UnknownNameError, unknown_arguments
 from pyengine.whole_numbers import is_whole_number
+
+Made = TypeVar("Made", bound=Callable[..., Any])
 
 PROPERTY_KEYS = "KEYS"
 PROPERTY_TAGS = "TAGS"
@@ -47,7 +49,15 @@ def whole_property(properties: Mapping[str, str], name: str, default: int = 0) -
 
 def _no_such(kind: type[Message], given: Mapping[str, object]) -> UnknownNameError:
     """The error for what no constructor takes; a message is made too often to be looked at before."""
-    return unknown_arguments(kind.__name__, given, [name for name in signature(kind).parameters if name != "unknown"])
+    return unknown_arguments(kind.__name__, given, list(signature(kind).parameters))
+
+
+def _without_unknown(function: Made) -> Made:
+    """Of a constructor: what refuses an unknown keyword is not shown as a parameter."""
+    found = signature(function)
+    known = [each for name, each in found.parameters.items() if name != "unknown"]
+    function.__signature__ = found.replace(parameters=known)  # type: ignore[attr-defined]
+    return function
 
 
 class Message:
@@ -60,6 +70,7 @@ class Message:
 
     __slots__ = ("body", "flag", "properties", "topic", "transaction_id")
 
+    @_without_unknown
     def __init__(
         self,
         topic: str,
@@ -158,6 +169,7 @@ class MessageExt(Message):
         "sys_flag",
     )
 
+    @_without_unknown
     def __init__(
         self,
         topic: str,

@@ -337,7 +337,7 @@ class MessageConsumer(Declared):
             session.start()
 
     def _called(self, listener: MessageListener) -> MessageListener:
-        """What is called with every message; telemetry puts something around the listener."""
+        """The function that is called with every message; telemetry puts a span around the listener."""
         return listener
 
     # Closing

@@ -19,9 +19,9 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 class HeldReason(Enum):
     """Why a group has not consumed a message.
 
-    NO_GROUP: nobody has ever consumed the topic. NO_MEMBER: the group has no consumer that is connected.
+    NO_GROUP: no group has ever consumed the topic. NO_MEMBER: the group has no consumer that is connected.
     NOT_SUBSCRIBED: its consumers do not want the topic. FILTERED: their expression passes the message over. NOT_PULLED:
-    nobody has pulled it yet: a rebalance or a pull is to come, or the consumer is suspended or held back by flow
+    no member has pulled it yet: a rebalance or a pull will do, or the consumer is suspended or held back by flow
     control. NOT_CONSUMED: a consumer has it, and its listener has not finished it, or one before it. DELAYED: it waits
     for its delay level, or for its next try. DEAD_LETTER: its tries are used up.
     """
@@ -40,7 +40,7 @@ class HeldReason(Enum):
 @dataclass(frozen=True, slots=True)
 class HeldMessage:
     """A message that a group has not consumed, and why. group: None without one. due: ms since 1970, of a delayed
-    one. queue, offset: where it lies; where a delayed one is to go, with offset -1."""
+    one. queue, offset: where it lies; the destination of a delayed one, with offset -1."""
 
     msg_id: str
     queue: MessageQueue
@@ -112,7 +112,7 @@ def _of_queue(
 
 
 def _matches(node: BrokerNode, queue: MessageQueue, offset: int, wanted: object) -> bool:
-    """Whether a group's subscription lets a message through; one that is an error says nothing."""
+    """Whether a group's subscription lets a message through; one that is an error excludes no message."""
     if not isinstance(wanted, Filter):
         return True
     if wanted.codes is not None:

@@ -91,7 +91,7 @@ class MemberContext:
 
 
 def called(listener: MessageListener) -> Callable[..., Any]:
-    """What is called with messages."""
+    """The function that is called with messages."""
     return listener.consume_message
 
 

@@ -198,6 +198,7 @@ def test_queues_of_one_broker_that_stand_while_another_s_move_share_it(clients: 
         return first, on(first, 600, moved)
 
     (well, goes_on), (standing, stands) = of("broker-a", 600), of("broker-b", 0)
+
     def stuck_of(last: list[Queue]) -> Finding:
         found = diagnose(two(progress("5.3.3", well + standing), progress("5.3.3", last)))
         return next(each for each in found if each.code == "one_queue_stuck")

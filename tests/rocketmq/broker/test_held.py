@@ -1,4 +1,4 @@
-"""Why messages of a cluster wait, and what the report of a failing test says of them."""
+"""Why messages of a cluster wait, and how the report of a failing test shows them."""
 
 from __future__ import annotations
 

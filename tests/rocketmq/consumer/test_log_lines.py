@@ -15,7 +15,7 @@ CONSUMER = Path(rocketmq.__file__).parent / "consumer"
 # What says whose line it is: the group, a request or a client's id, which say the group, or the file of its offsets.
 NAMED = {"group", "_group", "request", "client_id", "path", "_name"}
 OF_NOBODY = {
-    "ScheduledTask exception",  # of a client, whatever its groups
+    "ScheduledTask exception",  # of a client, with all of its groups
 }
 
 
