@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from time import time_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
+from urllib.parse import urlsplit
 
 from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
@@ -94,9 +95,10 @@ class OpenWireTransport:
         return str(self._channel)
 
     @property
-    def address(self) -> tuple[str, int]:
-        """The broker's host and port, as they were given."""
-        return self._host, self._port
+    def address(self) -> tuple[str, int] | None:
+        """Host and port of the broker that it is connected to; None while it looks for one."""
+        found = urlsplit(str(self._channel))
+        return None if found.hostname is None or found.port is None else (found.hostname, found.port)
 
     @property
     def clock(self) -> Clock:

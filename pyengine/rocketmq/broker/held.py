@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS
 from pyengine.attributes import frozen
+from pyengine.dataclass import dataclass
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker_node import BrokerNode
 from pyengine.rocketmq.broker.filter import Filter
