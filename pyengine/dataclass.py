@@ -8,7 +8,6 @@ hash and repr are closures over the names of the fields. Type checkers see the s
 from __future__ import annotations
 
 import dataclasses
-from _thread import get_ident
 from collections.abc import Callable
 from operator import attrgetter
 from reprlib import recursive_repr
@@ -47,32 +46,6 @@ else:
         return declare if kind is None else declare(kind)
 
 
-class _Parameters:
-    """``__dataclass_params__`` of a class of ours: its frozen is False to the thread that declares a derived class.
-
-    The standard decorator then sees two classes that are not frozen, and compiles nothing for it.
-    """
-
-    __slots__ = ("_standard",)
-
-    def __init__(self, standard: Any) -> None:
-        self._standard = standard
-
-    def __repr__(self) -> str:
-        return repr(self._standard)
-
-    def __getattr__(self, parameter: str) -> Any:
-        return getattr(self._standard, parameter)
-
-    @property
-    def frozen(self) -> bool:
-        return self._standard.frozen and get_ident() not in _declaring
-
-
-# The threads that are within the standard decorator for a class of ours.
-_declaring: set[int] = set()
-
-
 def _declared(kind: type, *, frozen: bool, slots: bool, eq: bool, kw_only: bool) -> type:
     defined = vars(kind)
     for each in kind.__bases__:
@@ -82,11 +55,10 @@ def _declared(kind: type, *, frozen: bool, slots: bool, eq: bool, kw_only: bool)
     documented = kind.__doc__ is not None
     if not documented:
         kind.__doc__ = kind.__name__  # or the signature is written there, which compiles __init__
-    _declaring.add(get_ident())
-    try:
-        declared: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)(kind)
-    finally:
-        _declaring.discard(get_ident())
+    # Of a frozen class the standard decorator compiles two methods; it refuses a derived one that is not.
+    derived = any(hasattr(each, "__dataclass_params__") and frozen for each in kind.__bases__)
+    make = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots, kw_only=kw_only, frozen=derived)
+    declared: Any = make(kind)
     known = dataclasses.fields(declared)
     if not documented:
         declared.__doc__ = f"{declared.__name__}({', '.join(each.name for each in known if each.init)})"
@@ -94,7 +66,6 @@ def _declared(kind: type, *, frozen: bool, slots: bool, eq: bool, kw_only: bool)
     parameters.init = parameters.repr = True
     parameters.eq = eq
     parameters.frozen = frozen
-    declared.__dataclass_params__ = _Parameters(parameters)
 
     def add(method: Any) -> None:
         if method.__name__ not in defined:

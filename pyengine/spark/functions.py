@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pyengine import Selector
-from pyengine.activemq.tables.typed_texts import NO_PROPERTY, TYPED, TypedRows, typed_names
+from pyengine.activemq.tables.typed_names import NO_PROPERTY, TYPED, typed_names
 from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
 from pyengine.spark.properties import PROBLEM, Found, Properties, checked, first_problem
@@ -80,6 +80,7 @@ class SelectorMask:
         import pyarrow as pa
 
         from pyengine.activemq.tables.dispatch import compiled
+        from pyengine.activemq.tables.typed_texts import TypedRows
 
         batch, problems = unread(columns_of(self.kind, self.names, arrays), self.on_error)
         rows = TypedRows(batch)

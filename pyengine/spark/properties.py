@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from pyengine.activemq.tables.typed_texts import TYPED
-from pyengine.backlog.tables.nested import (
+from pyengine.activemq.tables.typed_names import TYPED
+from pyengine.backlog.tables.places import (
     NOT_AN_OBJECT,
     NOT_JSON,
     NOT_UTF8,

@@ -56,7 +56,7 @@ def _rows_of(names: tuple[str, ...], given: tuple[Any, ...], named: Mapping[str,
     """A batch with these properties, which are looked up in the arguments of a function."""
     import pyarrow as pa
 
-    from pyengine.activemq.tables.typed_texts import TYPED
+    from pyengine.activemq.tables.typed_names import TYPED
     from pyengine.backlog.tables.nested import keyed
 
     found: dict[str, Any] = {"": pa.nulls(size)}

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pyengine.activemq.tables.typed_texts import TYPED
+from pyengine.activemq.tables.typed_names import TYPED
 from pyengine.backlog.tables.output import replace_file, written
 from pyengine.dataclass import dataclass
 from pyengine.disk_sync import sync_folder

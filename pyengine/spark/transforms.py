@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyengine import Selector, Subscriptions
-from pyengine.activemq.tables.typed_texts import TYPED, TypedRows, typed_names
+from pyengine.activemq.tables.typed_names import TYPED, typed_names
 from pyengine.errors import ConfigurationError, MissingColumnError
 from pyengine.spark.failure import problem_of, sent_to_driver
 from pyengine.spark.functions import (
@@ -135,6 +135,8 @@ def lists_of(index: Subscriptions[str], batch: Any) -> Any:
     """The names of the subscriptions that match each row of a batch, as an Arrow array of lists."""
     import numpy as np
     import pyarrow as pa
+
+    from pyengine.activemq.tables.typed_texts import TypedRows
 
     parts = TypedRows(batch).parts(typed_names(batch.schema.names))
     answers = [index.match_places(part, missing="null") for _, part in parts]

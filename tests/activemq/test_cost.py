@@ -150,4 +150,4 @@ def test_a_new_destination_is_few_objects() -> None:
             return len(gc.get_objects()) - before
 
         send(0)  # what the first ones make for all
-        assert send(count) <= 16 * count
+        assert send(count) <= 19 * count  # the parts that a queue is made of are two of them

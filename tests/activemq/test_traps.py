@@ -308,14 +308,15 @@ def test_a_timeout_takes_a_timedelta(scene, clock):
 def test_a_property_of_the_scheduler_is_warned_of_once_a_connection(scene, caplog, batch):
     names = ("AMQ_SCHEDULED_DELAY", "AMQ_SCHEDULED_PERIOD", "AMQ_SCHEDULED_REPEAT", "AMQ_SCHEDULED_CRON")
     for name in names:
-        messages = [Message({"a": 1}), Message({name: "1"}), Message({name: "2"})]
+        first, second = ("* * * * *", "0 * * * *") if name.endswith("CRON") else ("1", "2")
+        messages = [Message({"a": 1}), Message({name: first}), Message({name: second})]
         if batch:
             scene.producer.send_batch(messages)
         else:
             for message in messages:
                 scene.producer.send(message)
         other = scene.session.create_producer("q")
-        other.send(Message({name: "1"}))
+        other.send(Message({name: first}))
     said = [record.getMessage() for record in caplog.records]
     assert len(said) == len(names)
     for name, text in zip(names, said, strict=True):

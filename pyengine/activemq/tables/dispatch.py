@@ -29,7 +29,8 @@ from pyengine.activemq.tables.assignments import TRUTH as TRUTH
 from pyengine.activemq.tables.assignments import compiled as compiled
 from pyengine.activemq.tables.shapes import Membership, Shape, Shapes
 from pyengine.activemq.tables.topic_dispatch import TopicDispatcher
-from pyengine.activemq.tables.typed_texts import TYPED, TypedRows
+from pyengine.activemq.tables.typed_names import TYPED
+from pyengine.activemq.tables.typed_texts import TypedRows
 from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, MissingColumnError, shown
 from pyengine.topology import Topology

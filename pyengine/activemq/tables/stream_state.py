@@ -43,7 +43,7 @@ from pyengine.activemq.tables.dispatch import (
     message_columns,
 )
 from pyengine.activemq.tables.shapes import Membership, Shape, member_of, numbered
-from pyengine.activemq.tables.typed_texts import TYPED
+from pyengine.activemq.tables.typed_names import TYPED
 from pyengine.dataclass import dataclass
 from pyengine.errors import SnapshotError
 from pyengine.topology import Consumer, Policy, Topology

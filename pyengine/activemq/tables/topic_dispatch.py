@@ -32,7 +32,8 @@ from pyengine.activemq.tables.assignments import (
     persistent,
     whole_numbers,
 )
-from pyengine.activemq.tables.typed_texts import TYPED, TypedRows
+from pyengine.activemq.tables.typed_names import TYPED
+from pyengine.activemq.tables.typed_texts import TypedRows
 from pyengine.dataclass import dataclass
 from pyengine.errors import SelectorEvaluationError
 from pyengine.topology import Topology

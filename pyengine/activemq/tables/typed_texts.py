@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyengine import Columns, Selector
+from pyengine.activemq.tables.typed_names import NO_PROPERTY, TYPED, typed_names
 from pyengine.errors import InvalidMessageError
 
-TYPED = "__json:"  # before the name of a property
-NO_PROPERTY = "is not a value that a property can have"
 _PLAIN_LONG = r"^-?[0-9]{1,18}$"
 
 Part = tuple[np.ndarray[Any, Any] | None, Any]
@@ -96,11 +95,6 @@ def refuse_objects(name: str, texts: Any) -> None:
     """Raise InvalidMessageError for the first value that no property can be."""
     other = pc.drop_null(texts)
     raise InvalidMessageError(name, other[0].as_py()[:200], NO_PROPERTY)
-
-
-def typed_names(names: Iterable[str]) -> tuple[str, ...]:
-    """The properties that have such a column among these."""
-    return tuple(name.removeprefix(TYPED) for name in names if name.startswith(TYPED))
 
 
 class TypedRows:

@@ -18,9 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine.activemq.tables.typed_texts import NO_PROPERTY, TYPED, by_type, plain_texts, typed_names
+from pyengine.activemq.tables.typed_names import NO_PROPERTY, TYPED, typed_names
+from pyengine.activemq.tables.typed_texts import by_type, plain_texts
 from pyengine.backlog.tables.declared_types import MILLISECONDS, arrow_type, misfit, one_column, scaled, shown, typed
-from pyengine.backlog.tables.nested import flat, is_nested
+from pyengine.backlog.tables.nested import flat
+from pyengine.backlog.tables.places import is_nested
 from pyengine.backlog.tables.rows import Reject
 from pyengine.errors import UnsupportedColumnError
 from pyengine.topology import JAVA_TYPES, Source, Steps, TimeColumn

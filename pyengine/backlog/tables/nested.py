@@ -6,7 +6,7 @@ pyengine.spark.properties does the same with Spark's expressions; tests compare 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -14,71 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyengine.activemq.tables.typed_texts import TYPED
+from pyengine.activemq.tables.typed_names import TYPED
+from pyengine.backlog.tables.places import (
+    NOT_AN_OBJECT,
+    NOT_JSON,
+    NOT_UTF8,
+    listed,
+    places,
+)
 from pyengine.dataclass import dataclass
 from pyengine.errors import MissingColumnError, UnsupportedColumnError
 from pyengine.topology import Source
-
-NOT_JSON = "is not JSON"
-NOT_AN_OBJECT = "is not a JSON object"
-NOT_UTF8 = "is not UTF-8"
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """column: of the rows. key: inside it; None: the column itself."""
-
-    column: str
-    key: str | None = None
-
-    def __str__(self) -> str:
-        return self.column if self.key is None else f"{self.column}[{self.key!r}]"
-
-
-def place_of(text: str, names: Collection[str], properties_from: str, where: str) -> Place:
-    """Where an entry of ``columns``, or a column that the source names, leads: to the column of this name, else behind
-    the name of a column and a dot to a key in it, else to a key in properties_from. Raises MissingColumnError."""
-    if text in names:
-        return Place(text)
-    if properties_from in names and text.startswith(f"{properties_from}."):
-        return Place(properties_from, text[len(properties_from) + 1 :])
-    column, dot, key = text.partition(".")
-    if dot and column in names and key:
-        return Place(column, key)
-    if properties_from in names:
-        return Place(properties_from, text)
-    raise MissingColumnError(properties_from or text, list(names), where)
-
-
-def is_nested(source: Source) -> bool:
-    """Whether rows of the source are more than columns with the names of properties."""
-    return bool(source.properties_from or source.columns)
-
-
-def places(source: Source, names: Sequence[str], where: str) -> dict[str, Place]:
-    """Where the properties and the columns that a source names lie. Raises MissingColumnError, UnsupportedColumnError
-    for a name that is both, in two places."""
-    given = dict(source.columns)
-    found = {name: Place(name) for name in _listed(source, names) if name not in given}
-    found |= {name: place_of(text, names, source.properties_from, where) for name, text in given.items()}
-    for name in source.mapped_columns:
-        place = place_of(name, names, source.properties_from, where)
-        if found.setdefault(name, place) != place:
-            refuse_two(name, str(found[name]), str(place))
-    return found
-
-
-def _listed(source: Source, names: Sequence[str]) -> Sequence[str]:
-    """The columns that are properties by themselves."""
-    if source.properties is not None:
-        return source.properties
-    return () if source.properties_from else names
-
-
-def refuse_two(name: str, *both: str) -> None:
-    """Raises UnsupportedColumnError for a name that stands for two places."""
-    hint = f"as a property it is {both[0]}, where the source names it {both[1]}; rename the column"
-    raise UnsupportedColumnError(name, "ambiguous", hint)
 
 
 @dataclass(slots=True)
@@ -112,7 +58,7 @@ def flat(rows: pa.Table, source: Source, where: str = "the source") -> Flat:
             problems.setdefault(index, (place.column, value, reason))
     table = pa.table(found) if found else rows.select([])
     known = {name.removeprefix(TYPED) for name in found}
-    properties = dict.fromkeys((*_listed(source, rows.column_names), *dict(source.columns)))
+    properties = dict.fromkeys((*listed(source, rows.column_names), *dict(source.columns)))
     types = tuple(each for each in source.types if each[0] in known)
     plain = replace(source, properties=tuple(properties), properties_from="", columns=(), types=types)
     return Flat(table, plain, problems)

@@ -26,7 +26,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pyengine.activemq.tables.dispatch import DESTINATION, QUEUE, TRUTH, columns_read, compiled, order_columns
-from pyengine.activemq.tables.typed_texts import TYPED, TypedRows
+from pyengine.activemq.tables.typed_names import TYPED
+from pyengine.activemq.tables.typed_texts import TypedRows
 from pyengine.backlog.tables.messages import to_messages
 from pyengine.backlog.tables.output import replace_file
 from pyengine.backlog.tables.rows import Reject, Rows

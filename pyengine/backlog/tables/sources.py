@@ -25,8 +25,8 @@ from pyengine.backlog.tables.csv_rows import read_csv
 from pyengine.backlog.tables.declared_types import arrow_type, misfit, one_column, shown, typed
 from pyengine.backlog.tables.gzip_bytes import unpacked, whole_lines
 from pyengine.backlog.tables.hive_folders import FolderColumns, folder_columns, with_folder_columns
-from pyengine.backlog.tables.nested import is_nested, places
 from pyengine.backlog.tables.odd_values import MIXED, odd_one, printable, settled_json, settled_texts
+from pyengine.backlog.tables.places import is_nested, places
 from pyengine.backlog.tables.rows import Reject, Rows, required_pyarrow, row_numbers
 from pyengine.backlog.tables.table_formats import foreign_hint, refuse_tables
 from pyengine.dataclass import dataclass
