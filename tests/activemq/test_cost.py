@@ -12,7 +12,7 @@ from pyengine.activemq import Broker, Connection, ConnectionFactory
 from pyengine.clock import ManualClock
 from tests.bytecodes import bytecodes
 
-FEW, MANY = 20, 200
+FEW, MANY = 20, 120
 
 
 class World:

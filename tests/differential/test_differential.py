@@ -1,4 +1,4 @@
-"""The real ActiveMQ broker and pyengine get the same scripts, for about a minute; ``make differential`` plays more."""
+"""The real ActiveMQ broker and pyengine get the same scripts, for half a minute; ``make differential`` plays more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.differential.real import RealBroker
 
 FOUND = Path(__file__).parent / "found"
 MENDED = [json.loads(line) for file in sorted(FOUND.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
-SECONDS = 20
+SECONDS = 10
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.bytecodes import bytecodes
 
 Q0 = MessageQueue("T", "broker-a", 0)
 FIRST = rocketmq.ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
-FEW, MANY = 20, 300
+FEW, MANY = 20, 120
 
 
 class World:
