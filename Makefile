@@ -61,9 +61,9 @@ fuzz: build
 # An input of the last has two frames.
 REMOTING := java/utf8 wire/frame_reader wire/remoting wire/beans wire/fastjson $(addprefix rocketmq/commands/,headers bodies stored_message)
 fuzz-sanitized: build
-	$(BIN)/python wheels/sanitized.py wire/stomp -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python wheels/sanitized.py wire/openwire wire/data_structure wire/primitives java/modified_utf8 -- -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python wheels/sanitized.py $(REMOTING) -- -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
+	$(BIN)/python -m tests.sanitized wire/stomp -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python -m tests.sanitized wire/openwire wire/data_structure wire/primitives java/modified_utf8 -- -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python -m tests.sanitized $(REMOTING) -- -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
 
 memory: build
 	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)

@@ -11,33 +11,16 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
-import numpy
+from tests.recompiled import ROOT, recompile
 
-ROOT = Path(__file__).parents[2]
 COPY = ROOT / "build" / "plain"
 ROOMS = ["columns/kernels", "index/segment", "rocketmq/client/allocation"]
 FLAGS = ["-O3", "-g0", "-ffp-contract=off", "-fno-strict-aliasing", "-fwrapv", "-DNDEBUG", "-DPYENGINE_PLAIN"]
 LIMIT = 3.0
 TURNS = 3
 PROCESSOR = "Nehalem"  # x86-64 with SSE4.2, which numpy's wheels need, and nothing later
-
-
-def compiled() -> None:
-    """Copy the package, and compile the rooms in the copy."""
-    shutil.rmtree(COPY, ignore_errors=True)
-    for package in ("pyengine", "tests"):
-        shutil.copytree(ROOT / package, COPY / package, ignore=shutil.ignore_patterns("data", "__pycache__"))
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    includes = [sysconfig.get_path("include"), numpy.get_include(), str(ROOT / "engine"), str(ROOT)]
-    for room in ROOMS:
-        subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-w", *FLAGS, *(f"-I{path}" for path in includes),
-             "-o", COPY / f"pyengine/_engine/{room}{suffix}", ROOT / f"build/c/engine/{room}.c"],
-            check=True,
-        )  # fmt: skip
 
 
 def emulator() -> str | None:
@@ -57,7 +40,7 @@ def measured(folder: Path, size: int, emulated: str | None = None) -> dict[str, 
 
 
 def main() -> int:
-    compiled()
+    recompile(COPY, ROOMS, FLAGS)
     size = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     wide, plain = measured(ROOT, size), measured(COPY, size)
     for _ in range(TURNS - 1):

@@ -1,4 +1,4 @@
-"""``python wheels/sanitized.py ROOM... -- ARGUMENTS...``: Python with rooms of the core that check their memory.
+"""``python -m tests.sanitized ROOM... -- ARGUMENTS...``: Python with rooms of the core that check their memory.
 
 A room is as ``wire/stomp``. The package is copied to build/sanitized, these rooms' C is compiled there with gcc's
 address and undefined-behaviour sanitizers, and Python runs on that copy; the first wrong access ends it. It needs
@@ -8,15 +8,11 @@ gcc with libasan, and a core that is built.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-import sysconfig
-from pathlib import Path
 
-import numpy
+from tests.recompiled import ROOT, recompile
 
-ROOT = Path(__file__).parents[1]
 COPY = ROOT / "build" / "sanitized"
 FLAGS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
 
@@ -25,17 +21,7 @@ def main() -> int:
     """Copy, compile, run."""
     at = sys.argv.index("--")
     rooms, arguments = sys.argv[1:at], sys.argv[at + 1 :]
-    shutil.rmtree(COPY, ignore_errors=True)
-    for package in ("pyengine", "tests"):
-        shutil.copytree(ROOT / package, COPY / package, ignore=shutil.ignore_patterns("data", "__pycache__"))
-    suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    includes = [sysconfig.get_path("include"), numpy.get_include(), str(ROOT / "engine"), str(ROOT)]
-    for room in rooms:
-        subprocess.run(
-            ["gcc", "-shared", "-fPIC", "-w", *FLAGS, *(f"-I{path}" for path in includes),
-             "-o", COPY / f"pyengine/_engine/{room}{suffix}", ROOT / f"build/translated/engine/{room}.c"],
-            check=True,
-        )  # fmt: skip
+    recompile(COPY, rooms, FLAGS)
     library = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     environment = {
         **os.environ,
