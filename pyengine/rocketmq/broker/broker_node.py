@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyengine._engine.rocketmq.broker import delay_levels as delay
-from pyengine._engine.rocketmq.broker.consume_queue import PullCode
 from pyengine._engine.rocketmq.broker.consumer_groups import ConsumerGroups
 from pyengine._engine.rocketmq.broker.consumer_offsets import ConsumerOffsets
 from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
@@ -56,6 +55,7 @@ from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import (
     CLIENT,
     INVALID_PARAMETER,
+    PULL_STATUS,
     SERVICE_NOT_AVAILABLE,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
@@ -64,7 +64,6 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     PullCallback,
     PullMessageRequest,
     PullResult,
-    PullStatus,
 )
 from pyengine.rocketmq.remoting.stored_message import host_bytes, message_ext, message_of, received
 from pyengine.rocketmq.tables.allocation import MessageQueue, queue_named
@@ -77,13 +76,6 @@ PROPERTY_WAIT_STORE = "WAIT"
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
 DEFAULT_MAX_RECONSUME_TIMES = 16
-
-_STATUS = {
-    PullCode.SUCCESS: PullStatus.FOUND,
-    PullCode.NOT_FOUND: PullStatus.NO_NEW_MSG,
-    PullCode.RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
-    PullCode.OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
-}
 
 
 class Stored(NamedTuple):
@@ -571,7 +563,9 @@ class BrokerNode:
     def _pull_result(self, found: PulledFrames) -> PullResult:
         """What a client of this process gets, with messages of its own."""
         messages = tuple(received(message_ext(decode_stored(each, 0)[0], self.name)) for each in found.frames)
-        return PullResult(_STATUS[found.code], found.next_begin_offset, found.min_offset, found.max_offset, messages)
+        return PullResult(
+            PULL_STATUS[found.code], found.next_begin_offset, found.min_offset, found.max_offset, messages
+        )
 
     def _decode(self, position: int) -> MessageExt:
         """A copy of the message at a position of the log."""

@@ -46,6 +46,7 @@ from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, response
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
     FLAG_LITE_PULL,
+    PULL_STATUS,
     QUERY_NOT_FOUND,
     SYSTEM_ERROR,
     TOPIC_NOT_EXIST,
@@ -88,12 +89,6 @@ RESET_CONSUMER_CLIENT_OFFSET = 220
 GET_BROKER_CLUSTER_INFO = 106
 
 SUCCESS = 0
-PULL_STATUS = {
-    SUCCESS: PullStatus.FOUND,
-    19: PullStatus.NO_NEW_MSG,
-    20: PullStatus.NO_MATCHED_MSG,
-    21: PullStatus.OFFSET_ILLEGAL,
-}
 NOT_FOUND_TOPIC = 10005
 
 API_TIMEOUT = 3000  # ms

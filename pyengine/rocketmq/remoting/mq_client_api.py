@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any, Protocol
 
+from pyengine._engine.rocketmq.broker.consume_queue import PullCode
 from pyengine._engine.rocketmq.client.outgoing import unique_ids
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
@@ -52,6 +53,13 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.whole_numbers import whole_number as whole_number
 
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"  # a field of a query whose key is a message's unique id
+
+PULL_STATUS: dict[int, PullStatus] = {  # by the code of the answer
+    PullCode.SUCCESS: PullStatus.FOUND,
+    PullCode.NOT_FOUND: PullStatus.NO_NEW_MSG,
+    PullCode.RETRY_IMMEDIATELY: PullStatus.NO_MATCHED_MSG,
+    PullCode.OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
+}
 
 CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
 

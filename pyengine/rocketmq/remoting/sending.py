@@ -10,7 +10,7 @@ from pyengine._engine.rocketmq.client.outgoing import one_topic
 from pyengine._engine.rocketmq.client.send_faults import MOST_INDEX, SendFaults
 from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
-from pyengine._engine.rocketmq.commands.requests import SYSTEM_BUSY
+from pyengine._engine.rocketmq.commands.requests import FLUSH_DISK_TIMEOUT, SEND_BATCH_MESSAGE, SYSTEM_BUSY
 from pyengine._engine.rocketmq.commands.stored_message import (
     COMPRESSED,
     encode_client_messages,
@@ -40,12 +40,11 @@ from pyengine.rocketmq.tables.allocation import MessageQueue
 
 log = logging.getLogger("pyengine.rocketmq")
 
-SEND_BATCH_MESSAGE = 320
 NO_BUYER_ID = 204
 NOT_IN_CURRENT_UNIT = 205
 SEND_STATUS = {
     0: SendStatus.SEND_OK,
-    10: SendStatus.FLUSH_DISK_TIMEOUT,
+    FLUSH_DISK_TIMEOUT: SendStatus.FLUSH_DISK_TIMEOUT,
     11: SendStatus.SLAVE_NOT_AVAILABLE,
     12: SendStatus.FLUSH_SLAVE_TIMEOUT,
 }

@@ -14,6 +14,7 @@ from pyengine._engine.rocketmq.commands.requests import (
     CONSUMER_NOT_ONLINE,
     GET_CONSUMER_RUNNING_INFO,
     GET_CONSUMER_STATUS_FROM_CLIENT,
+    SUBSCRIPTION_GROUP_NOT_EXIST,
 )
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.errors import MQClientError, RemotingError, RemotingTimeoutError
@@ -33,7 +34,6 @@ from pyengine.rocketmq.server.served import Served
 from pyengine.rocketmq.server.stats import Stats
 
 CONSUME_MSG_TIMEOUT = 207
-SUBSCRIPTION_GROUP_NOT_EXIST = 26
 VERSION_NAME = "V5_3_3"  # of the release whose answers these are
 CALL_TIMEOUT = 10_000  # ms that a client has
 

@@ -15,8 +15,11 @@ from pyengine._engine.rocketmq.commands.headers import read_header, write_header
 from pyengine._engine.rocketmq.commands.origin import Origin
 from pyengine._engine.rocketmq.commands.requests import (
     CHECK_TRANSACTION_STATE,
+    FLUSH_DISK_TIMEOUT,
     NOTIFY_CONSUMER_IDS_CHANGED,
     REQUEST_CODE_NOT_SUPPORTED,
+    SEND_BATCH_MESSAGE,
+    SUBSCRIPTION_GROUP_NOT_EXIST,
     SYSTEM_BUSY,
 )
 from pyengine._engine.rocketmq.commands.stored_message import (
@@ -70,8 +73,6 @@ from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
 
-FLUSH_DISK_TIMEOUT = 10
-SUBSCRIPTION_GROUP_NOT_EXIST = 26
 MAX_SUSPEND = 600_000  # ms that a pull may wait, whatever it asks for: its client may be gone
 MAX_PULLS = 10_000  # of a connection that wait at the same time
 DEFAULT_QUERY_MOST = 32  # messages that a query by unique key brings (defaultQueryMaxNum)
@@ -228,7 +229,7 @@ class BrokerRequests:
             raise illegal_message(self.node.max_message_size)
         properties = parse_properties(header["properties"]) | REGION
         body = request.body
-        if header["batch"] or request.code == 320:
+        if header["batch"] or request.code == SEND_BATCH_MESSAGE:
             return self._store_batch(request, topic, queue_id, new_queues, origin, properties)
         unique = properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
         if unique is None:
