@@ -8,6 +8,7 @@ from pyengine.backlog.diagnosis.evidence import Evidence
 from pyengine.backlog.diagnosis.evidence.tables import CUT
 from pyengine.backlog.diagnosis.incidents import incidents
 from pyengine.backlog.diagnosis.rules import (
+    client_log,
     clients,
     connections,
     destinations,
@@ -29,6 +30,7 @@ ROOMS: tuple[Rules, ...] = (
     kafka.findings,
     connections.findings,
     clients.findings,
+    client_log.findings,
     threads.findings,
     streams.findings,
 )

@@ -449,9 +449,9 @@ GROUPS: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "slow_listener": (lambda: listening(180), lambda: listening(140)),
     "clients.failing_listener": (lambda: answering(LATER), lambda: answering(DONE)),
     "message_holds_offset": (lambda: pinned(0), lambda: pinned()),
-    "different_subscriptions": (lambda: wanting("TagA", "TagB"), lambda: wanting("TagA", "TagA")),
+    "clients.different_subscriptions": (lambda: wanting("TagA", "TagB"), lambda: wanting("TagA", "TagA")),
     "duplicate_client_id": (lambda: named("one", "one"), lambda: named("one", "two")),
-    "idle_clients": (lambda: named("one", "two", "three"), lambda: named("one", "two")),
+    "clients.idle_clients": (lambda: named("one", "two", "three"), lambda: named("one", "two")),
 }
 
 

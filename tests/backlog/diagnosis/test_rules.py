@@ -21,7 +21,8 @@ from tests.backlog.diagnosis.test_mqadmin import CASES, LOGS, old_topic, two
 from tests.backlog.rule_codes import without_a_case
 
 DATA = Path(__file__).parents[1] / "data"
-ROOMS = [f"diagnosis/rules/{name}.py" for name in ("clients", "destinations", "kafka", "offsets", "streams", "threads")]
+NAMES = ("client_log", "clients", "destinations", "kafka", "offsets", "streams", "threads")
+ROOMS = [f"diagnosis/rules/{name}.py" for name in NAMES]
 
 
 def recorded(*names: str) -> Callable[[], Evidence]:
@@ -74,7 +75,10 @@ RECORDED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "slow_call": (recorded(*(f"working-{n}.txt" for n in (1, 2, 3))), recorded(*["jstack-listeners.txt"] * 3)),
     "stream_behind": (recorded("spark-behind.jsonl"), recorded("spark-even.jsonl")),
     "stream_stalled": (recorded("spark-stalled.jsonl"), recorded("spark-idle.jsonl")),
-    "different_subscriptions, in mqadmin's words": (recorded("clients-mixed.txt"), recorded("clients-billing.txt")),
+    "clients.different_subscriptions, in mqadmin's words": (
+        recorded("clients-mixed.txt"),
+        recorded("clients-billing.txt"),
+    ),
     "blocked_listener, in mqadmin's words": (recorded("clients-stuck.txt"), recorded("clients-billing.txt")),
 }
 
@@ -99,18 +103,21 @@ PASTED: dict[str, tuple[Callable[[], Evidence], Callable[[], Evidence]]] = {
     "offsets.failing_listener": (pasted("the listener fails"), pasted("healthy")),
     "not_subscribed": (lambda: old_topic(consumed=False), lambda: old_topic(consumed=True)),
     "offset_illegal": (logged("an offset beyond the broker's end"), logged("an offset below the broker's beginning")),
-    "clients.retention_overtook": (
+    "client_log.retention_overtook": (
         logged("an offset below the broker's beginning"),
         logged("an offset beyond the broker's end"),
     ),
     "pull_paused": (logged("paused"), logged("paused and resumed")),
-    "clients.consume_disabled": (logged("code 16"), logged("code 24")),
-    "different_subscriptions, in the broker's codes": (logged("code 25, again and again"), logged("code 25, once")),
-    "different_subscriptions, when queues are dealt out": (
+    "client_log.consume_disabled": (logged("code 16"), logged("code 24")),
+    "client_log.different_subscriptions, in the broker's codes": (
+        logged("code 25, again and again"),
+        logged("code 25, once"),
+    ),
+    "client_log.different_subscriptions, when queues are dealt out": (
         logged("members of different topics"),
         logged("a topic with fewer queues than members"),
     ),
-    "idle_clients, when queues are dealt out": (
+    "client_log.idle_clients, when queues are dealt out": (
         logged("a topic with fewer queues than members"),
         logged("members of one topic"),
     ),
