@@ -41,19 +41,19 @@ cdef Known[SLOTS] known
 
 
 cdef inline Known* slot_of(const char* name, Py_ssize_t length) noexcept:
-    return &known[(<unsigned char>name[0] * 5 + <unsigned char>name[length - 1] * 3 + length) % SLOTS]
+    # Each known name has a slot of its own.
+    return &known[(<unsigned char>name[0] + <unsigned char>name[length - 1] + length * 3) % SLOTS]
 
 
 cdef int note_known() except -1:
-    # Of two names with one slot the first has it.
     cdef Known* slot
     cdef const char* data
     cdef Py_ssize_t length = 0
     for text in KNOWN:
         data = PyUnicode_AsUTF8AndSize(text, &length)
         slot = slot_of(data, length)
-        if slot.text is NULL:
-            slot.bytes, slot.length, slot.text = data, length, <PyObject*>text
+        assert slot.text is NULL, f"{text} and {<object>slot.text} have one slot"
+        slot.bytes, slot.length, slot.text = data, length, <PyObject*>text
     return 0
 
 note_known()
@@ -69,6 +69,12 @@ cdef inline str known_name(const char* name, Py_ssize_t length):
 
 MAX_DATA_LENGTH = 100 * 1024 * 1024
 VERSIONS = ("1.0", "1.1", "1.2")
+
+
+cdef int minor_of(str version) except -1:
+    if version not in VERSIONS:
+        raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
+    return VERSIONS.index(version)
 
 
 cdef class StompFrame:
@@ -130,10 +136,8 @@ cdef class StompReader(FrameReader):
 
     def use(self, str version):
         """Read what comes next as this version. Raises ValueError for an unknown one."""
-        if version not in VERSIONS:
-            raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
+        self.minor = minor_of(version)
         self.version = version
-        self.minor = VERSIONS.index(version)
 
     cdef bint line(self, Py_ssize_t most, str refusal, const char** found, Py_ssize_t* length) except -1:
         """Take off the next line; False if it has not arrived. found: without its end, until more is fed."""
@@ -324,14 +328,6 @@ def text_body(str text not None):
     return encode_utf8(text)
 
 
-cdef bytes escaped(bytes value, int minor):
-    if minor > 0:
-        value = value.replace(b"\\", b"\\\\").replace(b"\n", b"\\n").replace(b":", b"\\c")
-        if minor > 1:
-            value = value.replace(b"\r", b"\\r")
-    return value
-
-
 cdef inline bint plain(object text):
     # ASCII, so that its bytes are those of UTF-8.
     return PyUnicode_IS_COMPACT_ASCII(text)
@@ -343,11 +339,10 @@ cdef inline char* put(char* at, object text) noexcept:
     return at + length
 
 
-cdef inline char* put_escaped(char* at, object text, int minor) noexcept:
-    cdef const unsigned char* source = PyUnicode_1BYTE_DATA(text)
+cdef inline char* put_escaped(char* at, const unsigned char* source, Py_ssize_t length, int minor) noexcept:
     cdef Py_ssize_t place
     cdef unsigned char character
-    for place in range(PyUnicode_GET_LENGTH(text)):
+    for place in range(length):
         character = source[place]
         if character > c":" and character != c"\\" or minor == 0:
             at[0] = character
@@ -361,14 +356,20 @@ cdef inline char* put_escaped(char* at, object text, int minor) noexcept:
     return at
 
 
-cdef inline Py_ssize_t escapes(object text, int minor) noexcept:
+cdef inline Py_ssize_t escapes(const unsigned char* source, Py_ssize_t length, int minor) noexcept:
     # How many bytes put_escaped adds.
-    cdef const unsigned char* source = PyUnicode_1BYTE_DATA(text)
     cdef Py_ssize_t place, found = 0
-    for place in range(PyUnicode_GET_LENGTH(text)):
+    for place in range(length):
         found += (source[place] == c":" or source[place] == c"\\" or source[place] == c"\n"
                   or source[place] == c"\r" and minor > 1)
     return found if minor else 0
+
+
+cdef bytes escaped(bytes value, int minor):
+    cdef const unsigned char* source = value
+    cdef bytes found = PyBytes_FromStringAndSize(NULL, len(value) + escapes(source, len(value), minor))
+    put_escaped(PyBytes_AS_STRING(found), source, len(value), minor)
+    return found
 
 
 cdef bytes write_plain(str action, dict headers, bytes body, int minor):
@@ -386,7 +387,7 @@ cdef bytes write_plain(str action, dict headers, bytes body, int minor):
         if not (plain(<object>name) and plain(<object>text)):
             return None
         length += PyUnicode_GET_LENGTH(<object>name) + PyUnicode_GET_LENGTH(<object>text) + 2
-        length += escapes(<object>text, minor)
+        length += escapes(PyUnicode_1BYTE_DATA(<object>text), PyUnicode_GET_LENGTH(<object>text), minor)
     cdef bytes found = PyBytes_FromStringAndSize(NULL, length)
     at = put(PyBytes_AS_STRING(found), action)
     place = 0
@@ -394,7 +395,9 @@ cdef bytes write_plain(str action, dict headers, bytes body, int minor):
         at[0] = c"\n"
         at = put(at + 1, <object>name)
         at[0] = c":"
-        at = put_escaped(at + 1, <object>text, minor)
+        at = put_escaped(
+            at + 1, PyUnicode_1BYTE_DATA(<object>text), PyUnicode_GET_LENGTH(<object>text), minor
+        )
     at[0] = at[1] = c"\n"
     memcpy(at + 2, PyBytes_AS_STRING(body), size)
     at += size + 2
@@ -407,9 +410,7 @@ def write_frame(StompFrame frame not None, str version not None):
 
     Raises ValueError for an unknown version, TypeError for a name or value that is not a str.
     """
-    if version not in VERSIONS:
-        raise ValueError(f"version: {version!r} is not one of {', '.join(VERSIONS)}")
-    cdef int minor = VERSIONS.index(version)
+    cdef int minor = minor_of(version)
     cdef bytes written = write_plain(frame.action, frame.headers, frame.body, minor)
     if written is not None:
         return written
