@@ -58,11 +58,13 @@ fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
 	$(BIN)/python -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
 
-# An input of the last has two frames.
+# The rooms that each of these fuzzers reads with; an input of the last has two frames.
+STOMP := java/utf8 java/numbers wire/frame_reader wire/stomp wire/stomp_messages
+OPENWIRE := java/modified_utf8 wire/frame_reader wire/openwire wire/data_structure wire/primitives
 REMOTING := java/utf8 wire/frame_reader wire/remoting wire/beans wire/fastjson $(addprefix rocketmq/commands/,headers bodies stored_message)
 fuzz-sanitized: build
-	$(BIN)/python -m tests.sanitized wire/stomp -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python -m tests.sanitized wire/openwire wire/data_structure wire/primitives java/modified_utf8 -- -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python -m tests.sanitized $(STOMP) -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
+	$(BIN)/python -m tests.sanitized $(OPENWIRE) -- -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
 	$(BIN)/python -m tests.sanitized $(REMOTING) -- -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
 
 memory: build
