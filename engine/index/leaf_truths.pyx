@@ -12,7 +12,7 @@ from pyengine._engine.java.value cimport (
     BOOLEAN, DOUBLE, FALSE, INT, LATIN1, RAISED, STRING, TRUE, Scratch, Value, free_scratch,
 )
 from pyengine._engine.selector.program cimport (
-    ABSENT, FLAG, NUMBER, PATTERN, PREFIX, TEXT, TEXTS, Leaf, leaf_truth,
+    ABSENT, FLAG, NUMBER, PATTERN, PREFIX, TEXT, TEXTS, Leaf, leaf_truth, text_of, texts_of,
 )
 
 cdef enum:
@@ -67,8 +67,8 @@ cdef bint truths_of(const Leaf* leaf, Truths* truths) noexcept nogil:
     truths.inside = TRUE
     if kind == TEXTS and leaf.count:
         truths.inside = <uint8_t> leaf_truth(leaf, &leaf.texts[0], &scratch)
-    for index in range(leaf.count if kind == TEXTS else 1 if kind == TEXT else 0):
-        if not point_of(&leaf.texts[index] if kind == TEXTS else &leaf.constant, &reading, &scratch):
+    for index in range(texts_of(leaf)):
+        if not point_of(text_of(leaf, index), &reading, &scratch):
             free_scratch(&scratch)
             return False
     free_scratch(&scratch)

@@ -25,7 +25,7 @@ from pyengine._engine.java.value cimport FALSE, TRUE, UNKNOWN, Scratch, Value, f
 from pyengine._engine.selector.leaf_compiler cimport is_plain, plain_program
 from pyengine._engine.selector.like cimport Pattern
 from pyengine._engine.selector.program cimport (
-    ACCEPT, NUMBER, PATTERN, PREFIX, REJECT, TEXT, TEXTS, Leaf, Program,
+    ACCEPT, NUMBER, PATTERN, PREFIX, REJECT, TEXT, Leaf, Program, text_of, texts_of,
 )
 
 import numpy
@@ -46,14 +46,6 @@ cdef enum:
 # it some way, or not at all.
 cdef double DECIDED_BESIDE_BITS = 0.1, CANDIDATE_BESIDE_BITS = 0.01
 cdef double CANDIDATE_BESIDE_SOME = 0.1, CANDIDATE_BESIDE_SCAN = 0.3
-
-
-cdef inline const Value* text_of(const Leaf* leaf, int which) noexcept nogil:
-    return &leaf.texts[which] if leaf.kind == TEXTS else &leaf.constant
-
-
-cdef inline int texts_of(const Leaf* leaf) noexcept nogil:
-    return leaf.count if leaf.kind == TEXTS else 1 if leaf.kind == TEXT else 0
 
 
 cdef class PostingsBuilder:
@@ -204,12 +196,13 @@ cdef class PostingsBuilder:
                 self.made.pattern_count += 1
                 if plain:
                     self.pattern_of[key] = known
+                    pattern = NULL       # the automaton needs the piece alone
                 columns = <PostedColumn*> self.columns.items
                 if columns[column].automaton == NULL:
                     self.made.automata.append(PatternAutomaton())
                     columns[column].automaton = <PyObject*> self.made.automata[len(self.made.automata) - 1]
                 (<PatternAutomaton> columns[column].automaton).add(
-                    piece, known, plain and at_start, plain and at_end, NULL if plain else pattern)
+                    piece, known, plain and at_start, plain and at_end, pattern)
             self.pattern_of[<size_t> leaf] = known
         return 0
 

@@ -123,9 +123,12 @@ cdef inline bint few(const Look* look, uint64_t words) noexcept nogil:
 
 cdef inline pyengine_rows rows_of(const Look* look) noexcept nogil:
     cdef pyengine_rows rows
-    rows.passed, rows.count = look.passed, look.count
-    rows.open, rows.open_count = look.open, look.open_count
-    rows.bounded, rows.bounded_count = look.between, look.bounded_count
+    rows.passed = &look.passed[0]
+    rows.count = look.count
+    rows.open = &look.open[0]
+    rows.open_count = look.open_count
+    rows.bounded = &look.between[0]
+    rows.bounded_count = look.bounded_count
     return rows
 
 

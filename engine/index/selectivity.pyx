@@ -11,7 +11,7 @@ from pyengine._engine.index.message_view cimport Reading, point_of
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 from pyengine._engine.index.segment cimport Subscription
 from pyengine._engine.java.value cimport FALSE, Scratch, Value, free_scratch
-from pyengine._engine.selector.program cimport NUMBER, PATTERN, PREFIX, TEXT, TEXTS, Leaf
+from pyengine._engine.selector.program cimport NUMBER, PATTERN, PREFIX, TEXT, TEXTS, Leaf, text_of, texts_of
 
 import numpy
 
@@ -59,7 +59,7 @@ cdef class Selectivity:
                     slots += [slot, slot]
                     bounds += [leaf.real_low, leaf.real_high]
                 elif (leaf.kind == TEXT or leaf.kind == TEXTS) and named < MOST_TEXTS:
-                    named += leaf.count if leaf.kind == TEXTS else 1
+                    named += texts_of(leaf)
                     self.count_text(slot, leaf)
                 elif leaf.kind == PREFIX or leaf.kind == PATTERN:
                     patterns.add((slot, <bytes> pattern_name(leaf)))
@@ -81,8 +81,8 @@ cdef class Selectivity:
         cdef Reading reading
         cdef Point* point
         cdef const Value* text
-        for index in range(leaf.count if leaf.kind == TEXTS else 1):
-            text = &leaf.texts[index] if leaf.kind == TEXTS else &leaf.constant
+        for index in range(texts_of(leaf)):
+            text = text_of(leaf, index)
             (<int64_t*> self.texts.items)[slot] += 1
             if not point_of(text, &reading, &self.scratch) or 2 * self.count > self.room:
                 continue
@@ -123,8 +123,8 @@ cdef class Selectivity:
             if not named:
                 return UNHEARD_TEXT
             scratch.blocks = scratch.objects = scratch.error = NULL
-            for index in range(leaf.count if leaf.kind == TEXTS else 1):
-                text = &leaf.texts[index] if leaf.kind == TEXTS else &leaf.constant
+            for index in range(texts_of(leaf)):
+                text = text_of(leaf, index)
                 if point_of(text, &reading, &scratch):
                     part += seek(self.points, self.room, slot, &reading).first
                 part += 0.5

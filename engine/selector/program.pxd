@@ -190,6 +190,18 @@ cdef inline int arity(const Node* node) noexcept nogil:
     return node.count
 
 
+cdef inline int texts_of(const Leaf* leaf) noexcept nogil:
+    """Number of strings that a leaf names: those of TEXTS, the one of TEXT."""
+    return leaf.count if leaf.kind == TEXTS else 1 if leaf.kind == TEXT else 0
+
+
+cdef inline const Value* text_of(const Leaf* leaf, int index) noexcept nogil:
+    """One of them."""
+    if leaf.kind == TEXTS:
+        return &leaf.texts[index]
+    return &leaf.constant
+
+
 cdef inline bint equal_text(const Value* value, const Value* constant) noexcept nogil:
     if value.encoding == LATIN1 and constant.encoding == LATIN1:
         return value.length == constant.length and pyengine_same_bytes(
