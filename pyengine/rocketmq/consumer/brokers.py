@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pyengine.clock import Clock, ManualClock, SystemClock
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq.consumer.parameters import default_consume_timestamp
-from pyengine.rocketmq.remoting.cluster import name_servers, shared_cluster
+from pyengine.rocketmq.remoting.cluster import shared_cluster
 from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, plain_text
+from pyengine.rocketmq.remoting.routes import name_servers
 from pyengine.rocketmq.remoting.tls import tls_of
 from pyengine.rocketmq.remoting.transport import local_address
 

@@ -7,27 +7,21 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC, attached, suggested
+from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.rocketmq.commands.bodies import read_body, write_body
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
 from pyengine._engine.rocketmq.commands.requests import (
     CHECK_CLIENT_CONFIG,
-    CHECK_TRANSACTION_STATE,
-    CONSUME_MESSAGE_DIRECTLY,
-    GET_CONSUMER_RUNNING_INFO,
-    GET_CONSUMER_STATUS_FROM_CLIENT,
     MASTER,
-    NOTIFY_CONSUMER_IDS_CHANGED,
     REQUEST_CODE_NOT_SUPPORTED,
 )
 from pyengine._engine.rocketmq.commands.stored_message import decode_stored
 from pyengine._engine.wire.remoting import RemotingCommand
 from pyengine.attributes import named_arguments
 from pyengine.clock import Clock, SystemClock
-from pyengine.dataclass import dataclass
 from pyengine.errors import (
     ConfigurationError,
     IllegalStateError,
@@ -37,19 +31,16 @@ from pyengine.errors import (
     ProtocolError,
     RemotingError,
 )
-from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker import Broker
-from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials
-from pyengine.rocketmq.remoting.channel import Channel, RemotingClient, response
+from pyengine.rocketmq.remoting.channel import Channel, RemotingClient
+from pyengine.rocketmq.remoting.client_requests import process_request
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
     FLAG_LITE_PULL,
     PULL_STATUS,
     QUERY_NOT_FOUND,
-    SYSTEM_ERROR,
-    TOPIC_NOT_EXIST,
     UNIQUE_KEY_QUERY,
     ClientEvents,
     HalfMessage,
@@ -62,17 +53,15 @@ from pyengine.rocketmq.remoting.mq_client_api import (
     SendResult,
     SubscriptionData,
     no_message,
-    plain_text,
-    queue_key,
     queue_of,
     subscription_body,
     with_key,
 )
-from pyengine.rocketmq.remoting.replies import PUSH_REPLY, reply_of
-from pyengine.rocketmq.remoting.sending import DEFAULT_QUEUES, Sending, SendOptions
+from pyengine.rocketmq.remoting.routes import API_TIMEOUT, SUCCESS, Routes, name_servers
+from pyengine.rocketmq.remoting.sending import Sending, SendOptions
 from pyengine.rocketmq.remoting.stored_message import message_ext, parsed_id, pulled_messages, received
 from pyengine.rocketmq.remoting.tls import check_context
-from pyengine.rocketmq.remoting.transport import Connect, SocketTransport, parse_address
+from pyengine.rocketmq.remoting.transport import Connect, SocketTransport
 from pyengine.rocketmq.tables.allocation import MessageQueue
 
 if TYPE_CHECKING:
@@ -85,39 +74,13 @@ HEART_BEAT = 34
 LITE_PULL_MESSAGE = 361
 LOCK_BATCH_MQ = 41
 UNLOCK_BATCH_MQ = 42
-RESET_CONSUMER_CLIENT_OFFSET = 220
 GET_BROKER_CLUSTER_INFO = 106
 
-SUCCESS = 0
-NOT_FOUND_TOPIC = 10005
-
-API_TIMEOUT = 3000  # ms
-QUERY_TIMEOUT = 15_000
+QUERY_TIMEOUT = 15_000  # ms
 HEARTBEAT_INTERVAL = 30_000
 LOGGED_BEAT = 20  # of so many heartbeats that a broker has taken one is logged
 SEND_BACK_TIMEOUT = 5000
 DETECTION = 3000  # ms between looks at brokers that cannot be reached
-ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues anew
-
-
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """Where a topic lies. fetched: when it was asked for, ms."""
-
-    read_queues: tuple[MessageQueue, ...]
-    write_queues: tuple[MessageQueue, ...]
-    fetched: int
-
-
-class _Broker(NamedTuple):
-    """One address; as the log shows it."""
-
-    address: str
-    broker_id: int
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.broker_id} {self.address}"
 
 
 @named_arguments
@@ -148,31 +111,29 @@ class Cluster:
         connect: Connect | None = None,
         ext_fields: Mapping[str, str] | None = None,
     ) -> None:
-        self.name_servers = name_servers(namesrv_addr)
+        servers = name_servers(namesrv_addr)
         if credentials is not None and not isinstance(credentials, SessionCredentials):
             hint = "give rocketmq.SessionCredentials(access_key, secret_key)"
             raise ConfigurationError("credentials", repr(credentials), "SessionCredentials are needed", hint)
         check_context(ssl_context)
         from random import shuffle  # it loads OpenSSL
 
-        shuffle(self.name_servers)
+        shuffle(servers)
         self.client_id = client_id
         self.clock = SystemClock("RocketMQ client timer") if clock is None else clock
         self._own_clock = clock is None
         if connect is None:
             connect = partial(SocketTransport, tls=ssl_context)
         self._remoting = RemotingClient(self.clock, self._requested, self._connected, credentials, connect, ext_fields)
+        self._routes = Routes(servers, self._remoting, self.clock, lambda: self.client_id)
         self._lock = threading.Lock()
         self._events = ClientEvents()
-        self._routes: dict[str, _Route] = {}
-        self._brokers: dict[str, dict[int, str]] = {}  # name -> broker id -> address
-        self._routed: dict[str, frozenset[str]] = {}  # topic -> addresses of the brokers in its last route
         self._beats = count()
         self._suggested: dict[MessageQueue, int] = {}  # broker id that the last pull was told to ask next
         self._without_lite_pull: set[str] = set()  # addresses of brokers that do not know its code
         self._heartbeats: dict[str, bytes] = {}  # group -> the body of its last heartbeat
         self._producer_heartbeats: dict[str, bytes] = {}  # the same of producer groups
-        self.sending = Sending(self._remoting, self.clock, self.publish_queues, self._master)
+        self.sending = Sending(self._remoting, self.clock, self._routes.publish_queues, self._routes.master)
         self.closed = False
 
     def __enter__(self) -> Cluster:
@@ -187,6 +148,11 @@ class Cluster:
         self._remoting.close()
         if self._own_clock:
             self.clock.close()
+
+    @property
+    def name_servers(self) -> list[str]:
+        """Their addresses, in the order in which they are asked."""
+        return self._routes.name_servers
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(Broker, name):
@@ -209,7 +175,7 @@ class Cluster:
         with self._lock:
             self._heartbeats.pop(group, None)
         fields = {"clientID": client_id, "consumerGroup": group}
-        for broker in self._addresses():
+        for broker in self._routes.broker_addresses():
             try:
                 self._ask(broker.address, "UnregisterClientRequestHeader", fields)
                 log.info("unregister client[Producer: null Consumer: %s] from broker[%s] success", group, broker)
@@ -225,9 +191,9 @@ class Cluster:
         body = _heartbeat_body(heartbeat)
         with self._lock:
             self._heartbeats[heartbeat.group] = body
-        self._forget_offline()
+        self._routes.forget_offline()
         taken, failure = 0, None
-        for broker in self._addresses():
+        for broker in self._routes.broker_addresses():
             try:
                 command = self._remoting.command(HEART_BEAT, {}, body)
                 self._success(self._remoting.invoke(broker.address, command, API_TIMEOUT))
@@ -253,8 +219,8 @@ class Cluster:
         """Tell every connected broker of the producers."""
         with self._lock:
             bodies = list(self._producer_heartbeats.values())
-        self._forget_offline()
-        for broker in self._addresses():
+        self._routes.forget_offline()
+        for broker in self._routes.broker_addresses():
             for body in bodies:
                 try:
                     command = self._remoting.command(HEART_BEAT, {}, body)
@@ -282,9 +248,7 @@ class Cluster:
 
     def _detect_once(self, options: SendOptions) -> None:
         for broker in self.sending.faults.due(self.clock.now(), options.detect_interval):
-            with self._lock:
-                address = self._brokers.get(broker, {}).get(MASTER)
-                topic = next(iter(self._routes), None)
+            address, topic = self._routes.known_master(broker), self._routes.first_topic()
             found: bool | None = None
             if address is not None:
                 try:
@@ -302,7 +266,7 @@ class Cluster:
         if topic not in self._routes:
             self.publish_queues(topic)
         for queue in self.publish_queues(topic):
-            self._remoting.channel(self._master(queue))
+            self._remoting.channel(self._routes.master(queue))
 
     def end_transaction(self, half: HalfMessage, outcome: int, remark: str | None, *, checked: bool) -> None:
         """Tell a broker what became of a half message (one way). outcome: 8 commits, 12 rolls back, 0 is not known yet.
@@ -321,7 +285,7 @@ class Cluster:
         }
         command = self._command("EndTransactionRequestHeader", fields)
         command.remark = remark
-        address = half.address or self._master(MessageQueue("", half.broker_name, 0))
+        address = half.address or self._routes.master(MessageQueue("", half.broker_name, 0))
         self._remoting.invoke_one_way(address, command)
 
     def check_client(self, group: str, client_id: str, subscription: SubscriptionData) -> None:
@@ -332,7 +296,7 @@ class Cluster:
         )
         command = self._remoting.command(CHECK_CLIENT_CONFIG, None, body)
         try:
-            answer = self._remoting.invoke(self._any_broker(subscription.topic), command, API_TIMEOUT)
+            answer = self._remoting.invoke(self._routes.any_broker(subscription.topic), command, API_TIMEOUT)
         except RemotingError as error:
             raise MQClientError(
                 attached(
@@ -350,39 +314,20 @@ class Cluster:
         if no name server answers, or none knows the topic any more: one that was started again learns of it within
         half a minute. Raises RemotingError if none answers and nothing is known of the topic.
         """
-        try:
-            route = self._fetch_route(plain_text("topic", topic)) or self._kept_route(topic)
-        except (RemotingError, MQClientError, ProtocolError) as error:
-            route = self._routes.get(topic)
-            if route is None and isinstance(error, RemotingError):
-                raise
-            log.warning("updateTopicRouteInfoFromNameServer Exception, %s: %s", topic, error)
-        return None if route is None else list(route.read_queues)
+        return self._routes.topic_subscribe_info(topic)
 
     def publish_queues(self, topic: str) -> list[MessageQueue]:
         """All queues that a message can be sent to; of an unknown topic those that it would be made with.
 
         Raises MQClientError if there is none, RemotingError if no name server answers and nothing is known.
         """
-        known = self._routes.get(plain_text("topic", topic))
-        if known is not None and self.clock.now() - known.fetched < ROUTE_AGE and known.write_queues:
-            return list(known.write_queues)
-        try:
-            route = self._fetch_route(topic) or self._kept_route(topic)
-            if route is None and not topic.startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX)):
-                route = self._fetch_default_route(topic)
-        except RemotingError:
-            if known is None or not known.write_queues:
-                raise
-            route = known
-        if route is None or not route.write_queues:
-            problem = suggested(f"No route info of this topic: {topic}")
-            raise MQClientError(problem, NOT_FOUND_TOPIC)
-        return list(route.write_queues)
+        return self._routes.publish_queues(topic)
 
     def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
         """Client ids of the group's members, as one broker of the topic knows them; MQBrokerError if it knows none."""
-        answer = self._ask(self._any_broker(topic), "GetConsumerListByGroupRequestHeader", {"consumerGroup": group})
+        answer = self._ask(
+            self._routes.any_broker(topic), "GetConsumerListByGroupRequestHeader", {"consumerGroup": group}
+        )
         body = read_body("GetConsumerListByGroupResponseBody", answer.body or b"")
         if body is None or body["consumerIdList"] is None:
             raise MQBrokerError(answer.code, answer.remark or f"no consumer for this group, {group}")
@@ -448,7 +393,7 @@ class Cluster:
         """The committed offset. OffsetNotFoundError where there is none."""
         fields = {"consumerGroup": group, **_of_queue(queue)}
         command = self._command("QueryConsumerOffsetRequestHeader", fields)
-        answer = self._remoting.invoke(self._master(queue), command, timeout_millis)
+        answer = self._remoting.invoke(self._routes.master(queue), command, timeout_millis)
         if answer.code == QUERY_NOT_FOUND:
             raise OffsetNotFoundError(answer.code, answer.remark or "")
         return self._number(answer, "QueryConsumerOffsetResponseHeader", "offset")
@@ -457,22 +402,22 @@ class Cluster:
         """Store the offset, lower ones too (one way)."""
         fields = {"consumerGroup": group, "commitOffset": offset, **_of_queue(queue)}
         command = self._command("UpdateConsumerOffsetRequestHeader", fields)
-        self._remoting.invoke_one_way(self._master(queue), command)
+        self._remoting.invoke_one_way(self._routes.master(queue), command)
 
     def max_offset(self, queue: MessageQueue) -> int:
         """The offset that the next message will get."""
-        answer = self._ask(self._master(queue), "GetMaxOffsetRequestHeader", _of_queue(queue))
+        answer = self._ask(self._routes.master(queue), "GetMaxOffsetRequestHeader", _of_queue(queue))
         return self._number(answer, "GetMaxOffsetResponseHeader", "offset")
 
     def min_offset(self, queue: MessageQueue) -> int:
         """The smallest offset that is still there."""
-        answer = self._ask(self._master(queue), "GetMinOffsetRequestHeader", _of_queue(queue))
+        answer = self._ask(self._routes.master(queue), "GetMinOffsetRequestHeader", _of_queue(queue))
         return self._number(answer, "GetMinOffsetResponseHeader", "offset")
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
         """The first offset stored at ``timestamp`` (ms) or later."""
         fields = {"timestamp": timestamp, **_of_queue(queue)}
-        answer = self._ask(self._master(queue), "SearchOffsetRequestHeader", fields)
+        answer = self._ask(self._routes.master(queue), "SearchOffsetRequestHeader", fields)
         return self._number(answer, "SearchOffsetResponseHeader", "offset")
 
     def query_message(
@@ -532,7 +477,7 @@ class Cluster:
             "bname": message.broker_name,
         }
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
-        self._ask(self._master(queue), "ConsumerSendMsgBackRequestHeader", fields, SEND_BACK_TIMEOUT)
+        self._ask(self._routes.master(queue), "ConsumerSendMsgBackRequestHeader", fields, SEND_BACK_TIMEOUT)
 
     def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
         """Store a message. Without a queue in the next one of the topic, in turn, and at another broker if one cannot
@@ -561,17 +506,12 @@ class Cluster:
 
     def cluster_info(self) -> dict[str, Any]:
         """ClusterInfo: the brokers that the name servers know."""
-        answer = self._success(self._ask_name_servers(None, {}, GET_BROKER_CLUSTER_INFO))
+        answer = self._success(self._routes.ask_name_servers(GET_BROKER_CLUSTER_INFO))
         return read_body("ClusterInfo", answer.body or b"") or {"clusterAddrTable": {}, "brokerAddrTable": {}}
 
     def masters(self, topic: str) -> list[str]:
         """Addresses of the masters that have a topic. Raises MQClientError for an unknown one."""
-        route = self._fetch_route(topic)
-        if route is None:
-            raise MQClientError(attached(f"No route info of this topic: {topic}"), NOT_FOUND_TOPIC)
-        brokers = {queue.broker_name for queue in route.read_queues + route.write_queues}
-        with self._lock:
-            return [self._brokers[name][MASTER] for name in sorted(brokers) if MASTER in self._brokers.get(name, ())]
+        return self._routes.masters(topic)
 
     def ask_broker(
         self, address: str, code: int, fields: dict[str, str], timeout_millis: int = API_TIMEOUT
@@ -609,172 +549,21 @@ class Cluster:
             own.setdefault(queue.broker_name, []).append(queue)
         for listed in own.values():
             value = {"consumerGroup": group, "clientId": client_id, "mqSet": [_pairs(queue) for queue in listed]}
-            yield self._master(listed[0]), write_body(body, value)
-
-    def _addresses(self) -> list[_Broker]:
-        """Every broker that is known, each address once."""
-        with self._lock:
-            found = [
-                _Broker(address, broker_id, name)
-                for name, listed in self._brokers.items()
-                for broker_id, address in listed.items()
-            ]
-        return sorted({each.address: each for each in found}.values())
-
-    def _forget_offline(self) -> None:
-        """Forget brokers that no route names any more (MQClientInstance.cleanOfflineBroker)."""
-        with self._lock:
-            routed = {address for addresses in self._routed.values() for address in addresses}
-            for name, listed in list(self._brokers.items()):
-                left = {broker_id: address for broker_id, address in listed.items() if address in routed}
-                for address in set(listed.values()) - routed:
-                    log.info("the broker addr[%s %s] is offline, remove it", name, address)
-                if left:
-                    self._brokers[name] = left
-                else:
-                    del self._brokers[name]
-                    log.info("the broker[%s] name's host is offline, remove it", name)
-
-    def _any_broker(self, topic: str) -> str:
-        """The address of a broker that has the topic, a master if there is one (findBrokerAddrByTopic)."""
-        route = self._routes.get(topic) or self._fetch_route(topic)
-        brokers = (
-            {queue.broker_name for queue in route.read_queues + route.write_queues} if route is not None else set()
-        )
-        with self._lock:
-            found = [self._brokers[name] for name in sorted(brokers) if self._brokers.get(name)]
-        if not found:
-            raise MQClientError(attached(f"No route info of this topic: {topic}"))
-        from random import choice
-
-        chosen = choice(found)
-        return chosen.get(MASTER) or choice(list(chosen.values()))
-
-    def _broker(self, queue: MessageQueue) -> dict[int, str]:
-        """Broker id -> address of a queue's broker. Raises MQClientError if no name server knows it."""
-        found = self._brokers.get(queue.broker_name)
-        if not found:
-            self.topic_subscribe_info(queue.topic)
-            found = self._brokers.get(queue.broker_name)
-        if not found:
-            raise MQClientError(attached(f"The broker[{queue.broker_name}] not exist"))
-        return found
-
-    def _master(self, queue: MessageQueue) -> str:
-        found = self._broker(queue)
-        address = found.get(MASTER)
-        if address is None:
-            raise MQClientError(attached(f"The broker[{queue.broker_name}] not exist"))
-        return address
+            yield self._routes.master(listed[0]), write_body(body, value)
 
     def _pull_address(self, queue: MessageQueue) -> tuple[str, bool]:
         """(address, whether it is a slave's) of the broker that the last answer suggested, or another of its name."""
-        found = self._broker(queue)
+        found = self._routes.broker(queue)
         wanted = self._suggested.get(queue, MASTER)
         chosen = wanted if wanted in found else min(found)
         return found[chosen], chosen != MASTER
 
-    def _fetch_route(self, topic: str) -> _Route | None:
-        """What the name servers know of a topic, None for an unknown one. Raises RemotingError if none answers."""
-        data = self._route_data(topic)
-        if data is None:
-            return None
-        route = self._remember(topic, data, data["queueDatas"])
-        with self._lock:
-            before = self._routes.get(topic)
-            self._routes[topic] = route
-        if before is None or (before.read_queues, before.write_queues) != (route.read_queues, route.write_queues):
-            log.info("the topic[%s] route info changed, old[%s] ,new[%s]", topic, before, route)
-            log.info("topicRouteTable.put. Topic = %s, TopicRouteData[%s]", topic, route)
-        return route
-
-    def _kept_route(self, topic: str) -> _Route | None:
-        """The route of the last time, which the name servers do not know now; they are asked again when it is old."""
-        with self._lock:
-            route = self._routes.get(topic)
-            if route is not None:
-                route = self._routes[topic] = _Route(route.read_queues, route.write_queues, self.clock.now())
-        if route is not None:
-            log.warning(
-                "updateTopicRouteInfoFromNameServer, getTopicRouteInfoFromNameServer return null, Topic: %s. [%s]",
-                topic,
-                self.client_id,
-            )
-        return route
-
-    def _fetch_default_route(self, topic: str) -> _Route | None:
-        """A topic's queues as a send would make them (autoCreateTopicEnable)."""
-        data = self._route_data(AUTO_CREATE_TOPIC)
-        if data is None:
-            return None
-        queues = []
-        for each in data["queueDatas"] or ():
-            number = min(DEFAULT_QUEUES, each["readQueueNums"])
-            queues.append({**each, "readQueueNums": number, "writeQueueNums": number})
-        return self._remember(topic, data, queues)
-
-    def _remember(self, topic: str, data: dict[str, Any], queue_datas: list[dict[str, Any]]) -> _Route:
-        brokers = {
-            each["brokerName"]: dict(each["brokerAddrs"] or {})
-            for each in data["brokerDatas"] or ()
-            if each is not None
-        }
-        with self._lock:
-            self._brokers.update(brokers)
-            self._routed[topic] = frozenset(address for broker in brokers.values() for address in broker.values())
-        readable, writable = [], []
-        for each in sorted((each for each in queue_datas or () if each), key=lambda each: each["brokerName"] or ""):
-            name = each["brokerName"]
-            if each["perm"] & READABLE:
-                readable += [MessageQueue(topic, name, i) for i in range(each["readQueueNums"])]
-            if each["perm"] & WRITABLE and MASTER in brokers.get(name, ()):
-                writable += [MessageQueue(topic, name, i) for i in range(each["writeQueueNums"])]
-        return _Route(tuple(readable), tuple(writable), self.clock.now())
-
-    def _route_data(self, topic: str) -> dict[str, Any] | None:
-        answer = self._ask_name_servers("GetRouteInfoRequestHeader", {"topic": topic})
-        if answer.code == TOPIC_NOT_EXIST:
-            return None
-        if answer.code != SUCCESS or answer.body is None:
-            raise MQClientError(attached(answer.remark or "", answer.code), answer.code)
-        return read_body("TopicRouteData", answer.body)
-
-    def _ask_name_servers(self, header: str | None, fields: dict[str, Any], code: int = 0) -> RemotingCommand:
-        """The answer of the first that answers. header: of the request; None: it has none, and this code."""
-        with self._lock:
-            servers = list(self.name_servers)
-        problems = []
-        for address in servers:
-            try:
-                request = self._remoting.command(code) if header is None else self._command(header, fields)
-                answer = self._remoting.invoke(address, request, API_TIMEOUT)
-            except RemotingError as error:
-                log.warning("name server %s does not answer: %s", address, error)
-                failure = error
-                problems.append(str(error))
-                continue
-            if answer.code == REQUEST_CODE_NOT_SUPPORTED:
-                answer.remark = f"{answer.remark}: {address} is not a name server; perhaps it is a broker"
-            if address != servers[0]:
-                log.info(
-                    "new name server is chosen. OLD: %s , NEW: %s. namesrvIndex = %d",
-                    servers[0],
-                    address,
-                    servers.index(address),
-                )
-            with self._lock:
-                self.name_servers.remove(address)
-                self.name_servers.insert(0, address)
-            return answer
-        if len(problems) == 1:
-            raise failure
-        raise RemotingError(failure.address, f"no name server answers: {'; '.join(problems)}") from failure
-
     def _connected(self, channel: Channel) -> None:
         """Let a broker that is connected, anew perhaps, know of this client before it is asked anything else."""
+        if not self._routes.is_broker(channel.address):
+            return
         with self._lock:
-            is_broker = any(channel.address in broker.values() for broker in self._brokers.values())
-            bodies = [*self._heartbeats.values(), *self._producer_heartbeats.values()] if is_broker else []
+            bodies = [*self._heartbeats.values(), *self._producer_heartbeats.values()]
         for body in bodies:
             try:
                 channel.request(self._remoting.command(HEART_BEAT, {}, body), API_TIMEOUT, _heartbeat_answered)
@@ -782,79 +571,13 @@ class Cluster:
                 log.warning("send heart beat to broker[%s] failed: %s", channel.address, error)
 
     def _requested(self, channel: Channel, command: RemotingCommand) -> RemotingCommand | None:
-        """A broker asks something of the client (ClientRemotingProcessor)."""
-        if command.code == NOTIFY_CONSUMER_IDS_CHANGED:
-            group = read_header("NotifyConsumerIdsChangedRequestHeader", command.ext_fields)["consumerGroup"]
-            if group is not None:
-                self._events.consumer_ids_changed(group)
-        elif command.code == RESET_CONSUMER_CLIENT_OFFSET:
-            header = read_header("ResetOffsetRequestHeader", command.ext_fields)
-            table = (read_body("ResetOffsetBody", command.body or b"") or {}).get("offsetTable") or {}
-            offsets = {queue_of(queue): offset for queue, offset in table.items()}
-            # Ten seconds pass in there.
-            reset = threading.Thread(
-                target=self._events.reset_offset, args=(header["group"], header["topic"], offsets), name="ResetOffset"
-            )
-            reset.start()
-        elif command.code == GET_CONSUMER_RUNNING_INFO:
-            header = read_header("GetConsumerRunningInfoRequestHeader", command.ext_fields)
-            found = self._events.running_info(header["consumerGroup"] or "", header["jstackEnable"])
-            if found is None:
-                remark = f"The Consumer Group <{header['consumerGroup']}> not exist in this consumer"
-                return response(command, SYSTEM_ERROR, remark)
-            return response(command, body=write_body("ConsumerRunningInfo", found))
-        elif command.code == GET_CONSUMER_STATUS_FROM_CLIENT:
-            header = read_header("GetConsumerStatusRequestHeader", command.ext_fields)
-            offsets = self._events.offsets(header["group"] or "", header["topic"] or "")
-            body = {"messageQueueTable": {queue_key(queue): offset for queue, offset in offsets.items()}}
-            return response(command, body=write_body("GetConsumerStatusBody", body))
-        elif command.code == CONSUME_MESSAGE_DIRECTLY:
-            header = read_header("ConsumeMessageDirectlyResultRequestHeader", command.ext_fields)
-            message = received(message_ext(decode_stored(command.body or b"", 0)[0], header["brokerName"] or ""))
-            found = self._events.consume_directly(header["consumerGroup"] or "", message)
-            if found is None:
-                remark = f"The Consumer Group <{header['consumerGroup']}> not exist in this consumer"
-                return response(command, SYSTEM_ERROR, remark)
-            return response(command, body=write_body("ConsumeMessageDirectlyResult", found))
-        elif command.code == PUSH_REPLY:
-            self._events.reply(reply_of(command))
-            return response(command)
-        elif command.code == CHECK_TRANSACTION_STATE:
-            self._check_transaction(channel, command)
-        else:
-            log.info("a broker asks for %d, which this client does not know", command.code)
-        return None
-
-    def _check_transaction(self, channel: Channel, command: RemotingCommand) -> None:
-        header = read_header("CheckTransactionStateRequestHeader", command.ext_fields)
-        message = message_ext(decode_stored(command.body or b"", 0)[0], header["bname"] or "")
-        half = HalfMessage(
-            message.properties.get("PGROUP", ""), channel.address, header["bname"] or "",
-            header["commitLogOffset"] or 0, header["tranStateTableOffset"] or 0, header["transactionId"] or "",
-            header["msgId"] or "",
-        )  # fmt: skip
-        self._events.check_transaction(received(message), half)
+        return process_request(self._events, channel, command)
 
 
 def _heartbeat_answered(answer: RemotingCommand | RemotingError) -> None:
     if isinstance(answer, RemotingError) or answer.code != SUCCESS:
         problem = answer if isinstance(answer, RemotingError) else MQBrokerError(answer.code, answer.remark or "")
         log.warning("send heart beat to broker failed: %s", problem)
-
-
-def name_servers(namesrv_addr: str) -> list[str]:
-    """The addresses in ``host:port;host:port``, or behind ``http://`` (NameServerAddressUtils, an endpoint).
-    Raises ConfigurationError, which names the one that is none.
-    """
-    text = plain_text("namesrv_addr", namesrv_addr).strip()
-    if text.startswith("http://"):
-        text = text.rpartition("/")[2]
-    listed = [each.strip() for each in text.split(";") if each.strip()]
-    for each in listed:
-        parse_address("namesrv_addr", each)
-    if not listed:
-        raise ConfigurationError("namesrv_addr", repr(namesrv_addr), "no address", "give host:port;host:port")
-    return list(dict.fromkeys(listed))
 
 
 def _of_queue(queue: MessageQueue) -> dict[str, Any]:

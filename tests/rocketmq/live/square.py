@@ -166,7 +166,7 @@ class Corner:
 def _broker(cluster: rocketmq.Cluster) -> str:
     """The address of the broker, once it has registered."""
     until(lambda: cluster.topic_subscribe_info("TBW102") is not None)
-    (broker,) = cluster._addresses()
+    (broker,) = cluster._routes.broker_addresses()
     return broker.address
 
 

@@ -19,8 +19,9 @@ from pyengine.clock import ManualClock, SystemClock
 from pyengine.errors import ConfigurationError, MQClientError, RemotingError, RemotingTimeoutError
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, ConsumeFromWhere, MessageQueue
 from pyengine.rocketmq.remoting.channel import MAX_IDLE, RemotingClient, Requested
-from pyengine.rocketmq.remoting.cluster import HEART_BEAT, ROUTE_AGE, name_servers
+from pyengine.rocketmq.remoting.cluster import HEART_BEAT
 from pyengine.rocketmq.remoting.mq_client_api import TOPIC_NOT_EXIST, HeartbeatData, MessageModel
+from pyengine.rocketmq.remoting.routes import ROUTE_AGE, name_servers
 from pyengine.rocketmq.remoting.transport import parse_address
 from tests.waiting import until
 
