@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,11 @@ from urllib.parse import unquote, urlsplit
 
 LOADED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
 NOT_LOADED = {"canonical", "alternate", "next", "prev", "edit"}  # of <link rel>
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor that a code host and the site give a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 class Page(HTMLParser):

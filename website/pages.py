@@ -14,6 +14,7 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+from website.links import anchor_of
 from website.reference import reference_pages
 
 ROOT = Path(__file__).parents[1]
@@ -89,7 +90,7 @@ def in_the_other_language(origin: str, target: str, pages: dict[str, str]) -> st
 
 def with_anchors_of(text: str, english: str) -> str:
     """A Chinese page with the English headings' anchors too, which English pages link to."""
-    slugs = [re.sub(r"[^\w\- ]", "", found.lower()).replace(" ", "-") for found in HEADING.findall(english)]
+    slugs = [anchor_of(found) for found in HEADING.findall(english)]
     if len(slugs) != len(HEADING.findall(text)):
         return text
     left = iter(slugs)

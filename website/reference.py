@@ -11,6 +11,8 @@ from typing import Any
 
 import griffe
 
+from website.links import anchor_of
+
 ROOT = Path(__file__).parents[1]
 # Page -> (module, what its page is for). Names come from ``__all__``, or from what the module defines.
 PACKAGES = {
@@ -28,6 +30,8 @@ PACKAGES = {
     "lint.md": ("pyengine.backlog.lint", "Traps of a configuration."),
     "proof.md": ("pyengine.backlog.lint.proof", "Proofs about selectors."),
     "clock.md": ("pyengine.clock", "The system's clock, and one that a test moves."),
+    "activemq-telemetry.md": ("pyengine.activemq.telemetry", "Traces and metrics of ActiveMQ's clients."),
+    "rocketmq-telemetry.md": ("pyengine.rocketmq.telemetry", "Traces and metrics of RocketMQ's clients."),
     "metrics.md": ("pyengine.metrics", "Metrics as rows, as Prometheus's text, through OpenTelemetry."),
 }
 
@@ -76,8 +80,7 @@ def sections() -> dict[tuple[str, str], str]:
     found = {}
     for broker in ("activemq", "rocketmq"):
         for heading in re.findall(r"^#+ (\d[\d.]*\.? .+)$", (ROOT / f"docs/spec/{broker}.md").read_text("utf-8"), re.M):
-            anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-            found[broker, heading.split(" ")[0].rstrip(".")] = f"../spec/{broker}.html#{anchor}"
+            found[broker, heading.split(" ")[0].rstrip(".")] = f"../spec/{broker}.html#{anchor_of(heading)}"
     return found
 
 

@@ -27,6 +27,8 @@ from pyengine.destinations import Destination, destination_of
 from pyengine.errors import ConfigurationError, PyengineError
 from pyengine.telemetry import Attributes, Operation, Subject, Telemetry
 
+__all__ = ["instrument"]
+
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator

@@ -33,6 +33,8 @@ from pyengine.rocketmq.remoting.producer import Producer
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.telemetry import Attributes, Operation, Subject, Telemetry
 
+__all__ = ["instrument"]
+
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
     from opentelemetry.propagators.textmap import TextMapPropagator

@@ -12,6 +12,7 @@ import pytest
 from tests.cli.forks import forked
 from tests.house.examples import ROOT, blocks, run
 from tests.house.wrapping import wrapped
+from website.links import anchor_of
 
 PAGES = sorted(str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md"))
 BESIDE = ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
@@ -114,13 +115,8 @@ def test_the_scripts_that_pages_start_are_there() -> None:
     assert [name for name in started if not (ROOT / name).is_file()] == []
 
 
-def slug(heading: str) -> str:
-    """The anchor that a heading gets: lower case, blanks as dashes, marks left out."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
-
-
 def anchors(page: Path) -> set[str]:
-    return {slug(heading) for heading in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)}
+    return {anchor_of(heading) for heading in re.findall(r"^#+ (.+)$", page.read_text("utf-8"), re.MULTILINE)}
 
 
 @pytest.mark.parametrize("page", [*(f"docs/{name}" for name in PAGES), *BESIDE])
