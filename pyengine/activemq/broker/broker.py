@@ -41,7 +41,8 @@ from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transactions import Transactions
 from pyengine.activemq.broker.views import DestinationView
-from pyengine.activemq.store.store_options import PRODUCERS, SyncStrategy
+from pyengine.activemq.store.producer_sequence_ids import ProducerSequenceIds
+from pyengine.activemq.store.store_options import SyncStrategy
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,
@@ -208,7 +209,7 @@ class Broker(Declared, RegionBroker, Administration):
             self._write_timer: Timer | None = None
             self._connections: dict[str, Connection] = {}
             self._clients: dict[str, str] = {}
-            self._produced: dict[str, int] = {}  # producer -> its last number, without a store; the latest 64
+            self._sequence_ids = ProducerSequenceIds() if store is None else store
             self.region = QueueRegion(self.outbox.posted)
             self._subscriptions: dict[str, Subscription] = self.region.subscriptions
             self._spread: dict[str, Subscription] = {}
@@ -608,19 +609,11 @@ class Broker(Declared, RegionBroker, Administration):
     def last_produced(self, producer_id: str) -> int:
         """The number of the last message of a producer that came by ``produced``; -1: none, or other producers were
         there since."""
-        if self.store is not None:
-            return self.store.last_produced(producer_id)
-        return self._produced.get(producer_id, -1)
+        return self._sequence_ids.last_produced(producer_id)
 
     def produced(self, producer_id: str, number: int) -> None:
         """The present change has this message of a producer, which may come again; the store keeps that with it."""
-        if self.store is not None:
-            self.store.produced(producer_id, number)
-            return
-        before = self._produced.pop(producer_id, -1)
-        self._produced[producer_id] = max(number, before)
-        if len(self._produced) > PRODUCERS:
-            del self._produced[next(iter(self._produced))]
+        self._sequence_ids.produced(producer_id, number)
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""

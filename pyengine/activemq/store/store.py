@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, cast
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.reentrant_lock import ReentrantLock
 from pyengine.activemq.store.journal import JOURNAL, MARK, MOST, Journal, read, records
+from pyengine.activemq.store.producer_sequence_ids import ProducerSequenceIds
 from pyengine.activemq.store.reserve import keep, release_if_full
 from pyengine.activemq.store.store_file import (
     FIELDS,
@@ -32,7 +33,7 @@ from pyengine.activemq.store.store_file import (
     reading,
     stored_messages,
 )
-from pyengine.activemq.store.store_options import ALL, EACH, PRODUCERS, Bands, SyncStrategy
+from pyengine.activemq.store.store_options import ALL, EACH, Bands, SyncStrategy
 from pyengine.activemq.store.store_unit import GONE, Unit, joined
 from pyengine.errors import IllegalStateError, StoreError
 from pyengine.folder_lock import FolderLock
@@ -157,7 +158,7 @@ class SqliteStore:
         self._sizes: dict[int, int] = dict(self._db.execute("SELECT id, size FROM destination"))
         self._sequence = self._taken = max(newest_sequence(self._db), self.mark("sequence", 0))
         found = self._db.execute("SELECT name, number FROM mark WHERE name LIKE ?", (f"{PRODUCER}%",))
-        self._producers: dict[str, int] = {name.removeprefix(PRODUCER): number for name, number in found}
+        self._producers = ProducerSequenceIds((name.removeprefix(PRODUCER), number) for name, number in found)
         self._subscription: int = self._db.execute("SELECT coalesce(max(id), 0) FROM subscription").fetchone()[0]
 
     # What there is
@@ -275,8 +276,8 @@ class SqliteStore:
         return default if found is None else int(found[0])
 
     def last_produced(self, producer: str) -> int:
-        """The number that ``produced`` was last given for a producer, of the last 64 ones; -1: none."""
-        return self._producers.get(producer, GONE)
+        """See ProducerSequenceIds."""
+        return self._producers.last_produced(producer)
 
     def check_text(self, *texts: str | None) -> None:
         """Raises StoreError for a name or selector that cannot be kept: SQLite has no half of a surrogate pair."""
@@ -298,13 +299,10 @@ class SqliteStore:
 
     def produced(self, producer: str, number: int) -> None:
         """Keep the number of a producer's message, which comes with the present unit: it may be sent again."""
-        before = self._producers.pop(producer, GONE)
-        self._producers[producer] = number = max(number, before)
-        self.set_mark(f"{PRODUCER}{producer}", number)
-        if len(self._producers) > PRODUCERS:
-            oldest = next(iter(self._producers))
-            del self._producers[oldest]
-            self.set_mark(f"{PRODUCER}{oldest}", GONE)
+        last, forgotten = self._producers.produced(producer, number)
+        self.set_mark(f"{PRODUCER}{producer}", last)
+        if forgotten is not None:
+            self.set_mark(f"{PRODUCER}{forgotten}", GONE)
 
     def add(self, destination: int, message: Message, redeliveries: int = 0, *, sequence: int | None = None) -> int:
         """Keep a message; returns its sequence number, which only grows. sequence: it was reserved."""

@@ -9,4 +9,3 @@ Bands = Sequence[tuple[int, int]]
 ALL: Bands = ((0, 9),)
 EACH: Bands = tuple((priority, priority) for priority in range(9, -1, -1))
 LEVELS: Bands = ((5, 9), (4, 4), (0, 3))
-PRODUCERS = 64  # whose last numbers are kept (KahaDB's maxFailoverProducersToTrack)

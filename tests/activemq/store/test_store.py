@@ -630,3 +630,19 @@ def test_a_store_keeps_room_for_the_day_on_which_the_disk_is_full(tmp_path: Path
     (tmp_path / RESERVE).unlink()
     Broker(tmp_path).close()
     assert (tmp_path / RESERVE).exists()
+
+
+@pytest.mark.parametrize("stored", [True, False])
+def test_the_last_sequence_ids_of_64_producers_are_known(stored: bool, tmp_path: Path) -> None:
+    folder = tmp_path if stored else None
+    with Broker(folder) as broker:
+        for producer, number in [("p0", 7), ("p0", 3), *((f"p{each}", each) for each in range(1, 64))]:
+            with broker.outbox:
+                broker.produced(producer, number)
+        assert [broker.last_produced(each) for each in ("p0", "p63", "p64")] == [7, 63, -1]
+        with broker.outbox:
+            broker.produced("p0", 8)
+            broker.produced("p64", 64)
+        assert [broker.last_produced(each) for each in ("p0", "p1", "p64")] == [8, -1, 64]
+    with Broker(folder) as again:
+        assert [again.last_produced(each) for each in ("p0", "p1", "p64")] == ([8, -1, 64] if stored else [-1] * 3)
