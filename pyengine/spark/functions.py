@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pyengine import Selector
-from pyengine.activemq.tables.typed_names import NO_PROPERTY, TYPED, typed_names
+from pyengine.activemq.tables.typed_names import TYPED
 from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
-from pyengine.spark.properties import PROBLEM, Found, Properties, checked, first_problem
+from pyengine.spark.properties import PROBLEM, Found, Properties, checked, first_problem, told
 from pyengine.spark.properties import quoted as quoted
 from pyengine.spark.session import require_spark
 from pyengine.topology.checked import check
@@ -36,33 +36,22 @@ def unread(batch: Any, on_error: OnError) -> tuple[Any, np.ndarray[Any, Any] | N
     """
     import pyarrow.compute as pc
 
-    if on_error == "reject":
-        for place, name in enumerate(batch.schema.names):
-            if name.startswith(TYPED):
-                objects = pc.fill_null(pc.match_substring_regex(batch.column(place), r"^[\[{]"), False)
-                if pc.any(objects).as_py():
-                    batch = _with_problems(batch, objects)
-                    batch = batch.set_column(place, name, pc.if_else(objects, None, batch.column(place)))
-    if PROBLEM not in batch.schema.names:
-        return batch, None
-    problems = batch.column(PROBLEM)
-    if on_error == "raise" and problems.null_count < len(problems):
-        name, _, rest = pc.drop_null(problems)[0].as_py().partition(" = ")
-        value, _, problem = rest.rpartition(": ")
-        raise InvalidMessageError(name, value.strip("'"), problem)
-    there = problems.is_valid().to_numpy(zero_copy_only=False)
-    return batch.drop_columns([PROBLEM]), np.asarray(there, bool)
+    from pyengine.activemq.tables.typed_texts import are_objects
 
-
-def _with_problems(batch: Any, wrong: Any) -> Any:
-    """The batch in which these rows have a problem too."""
-    import pyarrow.compute as pc
-
-    problems = pc.if_else(wrong, NO_PROPERTY, None)
-    place = batch.schema.get_field_index(PROBLEM)
-    if place < 0:
-        return batch.append_column(PROBLEM, problems)
-    return batch.set_column(place, PROBLEM, pc.coalesce(batch.column(place), problems))
+    found = None
+    if PROBLEM in batch.schema.names:
+        problems = batch.column(PROBLEM)
+        if on_error == "raise" and problems.null_count < len(problems):
+            raise InvalidMessageError(*told(pc.drop_null(problems)[0].as_py()))
+        found = problems.is_valid()
+        batch = batch.drop_columns([PROBLEM])
+    for name in batch.schema.names if on_error == "reject" else ():
+        if name.startswith(TYPED):
+            texts = batch.column(name)
+            objects = are_objects(texts)
+            found = objects if found is None else pc.or_(found, objects)
+            batch = batch.set_column(batch.schema.get_field_index(name), name, pc.if_else(objects, None, texts))
+    return batch, None if found is None else found.to_numpy(zero_copy_only=False)
 
 
 class SelectorMask:
@@ -83,11 +72,7 @@ class SelectorMask:
         from pyengine.activemq.tables.typed_texts import TypedRows
 
         batch, problems = unread(columns_of(self.kind, self.names, arrays), self.on_error)
-        rows = TypedRows(batch)
-        selector = compiled(self.text, self.dialect)
-        mask = np.zeros(rows.rows.num_rows, bool)
-        for at, part in rows.parts(typed_names(self.names)):
-            mask[slice(None) if at is None else at] = selector.mask(part, self.on_error)
+        mask = TypedRows(batch).mask(compiled(self.text, self.dialect), self.on_error)
         if problems is not None:
             mask &= ~problems
         if self.kind == "pandas":
@@ -311,7 +296,6 @@ def _of_keys(
                 raise
         else:
             return checked(F.coalesce(truth, F.lit(False)), problem, on_error, F.lit(False))
-        using = "auto"
     kind, worker = udf_of(using)
     names = [TYPED + name if each.typed else name for name, each in found.items()]
     inputs = [each.column for each in found.values()]

@@ -16,6 +16,9 @@ from pyengine.backlog.tables.places import (
     NOT_JSON,
     NOT_UTF8,
     Place,
+    fields_to,
+    key_and_value,
+    named_place,
     place_of,
     refuse_two,
 )
@@ -87,15 +90,10 @@ class Properties:
 
     def at(self, text: str) -> Found:
         """A place by its name."""
-        if self.container is not None and not isinstance(self.container, str):
-            if text in self.fields:
-                return self._column(text)
-            head, dot, key = text.partition(".")
-            if dot and key and head in self.fields:
-                return self._key(head, key)
-            return self._key(self.container, text)
-        place = place_of(text, self.names, self.container or "", "the DataFrame")
-        return self.in_place(place)
+        if self.container is None or isinstance(self.container, str):
+            return self.in_place(place_of(text, self.names, self.container or "", "the DataFrame"))
+        place = named_place(text, self.names)
+        return self._key(self.container, text) if place is None else self.in_place(place)
 
     def in_place(self, place: Place) -> Found:
         """A column, or a key in one."""
@@ -139,7 +137,7 @@ class Properties:
             entry: Any = kind
             return self._value(name, last[fields[1]], entry.elementType[fields[1]].dataType)
         if isinstance(kind, T.StructType):
-            for part in [key] if key in kind.names else key.split("."):
+            for part in fields_to(key, kind.names):
                 if not isinstance(kind, T.StructType) or part not in kind.names:
                     raise MissingColumnError(key, list(getattr(kind, "names", [])), f"the struct {name!r}")
                 column, kind = column.getField(part), kind[part].dataType
@@ -153,11 +151,9 @@ class Properties:
         if name not in self._parsed:
             text = column.cast("string") if kinds == "binary" else column
             variant = F.try_parse_json(text)
-            shown = F.concat(F.lit(f"{name} = '"), F.substring(text, 1, 200), F.lit("': "))
-            what = F.when(variant.isNull(), F.lit(NOT_JSON)).when(
-                ~F.rlike(text, F.lit(r"^\s*[{]")), F.lit(NOT_AN_OBJECT)
-            )
-            self._parsed[name] = variant, F.when(text.isNotNull(), F.concat(shown, what))
+            what = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8)).when(variant.isNull(), F.lit(NOT_JSON))
+            what = what.when(~F.rlike(text, F.lit(r"^\s*[{]")), F.lit(NOT_AN_OBJECT))
+            self._parsed[name] = variant, _problem(name, text, what)
         variant, problem = self._parsed[name]
         return self._of_variant(variant, _path(key), problem)
 
@@ -167,8 +163,8 @@ class Properties:
         name = kind.simpleString()
         if name == "binary":
             text = column.cast("string")
-            wrong = F.when(~F.is_valid_utf8(text), F.lit(f"{about}: {NOT_UTF8}"))
-            return Found(F.try_validate_utf8(text), "string", problem=wrong)
+            wrong = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
+            return Found(F.try_validate_utf8(text), "string", problem=_problem(about, text, wrong))
         if name == "variant":
             return self._of_variant(column, "$", None)
         return Found(column, name)
@@ -195,8 +191,23 @@ def _key_and_value(kind: Any) -> tuple[str, str] | None:
 
     if not isinstance(kind, T.ArrayType) or not isinstance(kind.elementType, T.StructType):
         return None
-    names = {name.lower(): name for name in kind.elementType.names}
-    return (names["key"], names["value"]) if set(names) == {"key", "value"} else None
+    return key_and_value(kind.elementType.names)
+
+
+def _problem(name: str, text: Column, reason: Column) -> Column:
+    """Why a text in a column cannot be read, as ``problem_of`` a Reject; null where the reason is."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    readable = F.make_valid_utf8(text)
+    cut = F.when(F.length(readable) > 200, F.concat(F.substring(readable, 1, 197), F.lit("..."))).otherwise(readable)
+    return F.concat(F.lit(f"{name} = '"), cut, F.lit("': "), reason)
+
+
+def told(problem: str) -> tuple[str, str, str]:
+    """The name, the text and the reason of such a problem."""
+    name, _, rest = problem.partition(" = '")
+    text, _, reason = rest.rpartition("': ")
+    return name, text, reason
 
 
 def _path(key: str) -> str:

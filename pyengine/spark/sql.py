@@ -13,7 +13,7 @@ from pyengine.topology.checked import check
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FUNCTIONS = ("pyengine_matches", "pyengine_match", "pyengine_dispatch", "pyengine_held")
+_PROPERTIES = "properties"
 
 
 def register(session: SparkSession, subscriptions: Mapping[str, Mapping[str, str]] | None = None) -> None:
@@ -57,30 +57,33 @@ def _rows_of(names: tuple[str, ...], given: tuple[Any, ...], named: Mapping[str,
     import pyarrow as pa
 
     from pyengine.activemq.tables.typed_names import TYPED
-    from pyengine.backlog.tables.nested import keyed
+    from pyengine.backlog.tables.nested import Keyed
 
+    if len(given) > 1:
+        problem = "is more than one value without a name"
+        raise ConfigurationError("properties", f"{len(given)} values", problem, "name the others: price => amount")
     found: dict[str, Any] = {"": pa.nulls(size)}
+    places = [Keyed(_PROPERTIES, column) for column in given]
     for name in names:
         if name in named:
             found[name] = named[name]
             continue
-        for place, column in enumerate(given):
-            if name.startswith("JMS") and not (pa.types.is_struct(column.type) and name in _fields(column)):
-                continue
-            values, typed, wrong = keyed(f"argument {place + 2}", column).get(name)
-            if wrong:
-                value, problem = next(iter(wrong.values()))
-                raise InvalidMessageError(f"argument {place + 2}", value, problem)
-            found[TYPED + name if typed else name] = values
-            break
-        else:
-            if not name.startswith("JMS"):
-                raise MissingColumnError(name, list(named), "the call")
+        if name.startswith("JMS") and not (given and name in _fields(given[0].type)):
+            continue  # that of a freshly made message
+        if not places:
+            raise MissingColumnError(name, list(named), "the call")
+        values, typed, wrong = places[0].get(name)
+        if wrong:
+            value, problem = next(iter(wrong.values()))
+            raise InvalidMessageError(_PROPERTIES, value, problem)
+        found[TYPED + name if typed else name] = values
     return pa.RecordBatch.from_arrays(list(found.values()), names=list(found))
 
 
-def _fields(column: Any) -> list[str]:
-    return [field.name for field in column.type]
+def _fields(kind: Any) -> list[str]:
+    import pyarrow as pa
+
+    return [field.name for field in kind] if pa.types.is_struct(kind) else []
 
 
 class Matches:
@@ -102,9 +105,7 @@ class Matches:
             places = None if len(at) == len(selector) else pa.array(at)
             taken = [column if places is None else column.take(places) for column in given]
             by_name = {name: column if places is None else column.take(places) for name, column in named.items()}
-            rows = TypedRows(_rows_of(asked.names, tuple(taken), by_name, len(at)))
-            for part_at, part in rows.parts(asked.names):
-                mask[at if part_at is None else at[part_at]] = asked.mask(part, missing="null")
+            mask[at] = TypedRows(_rows_of(asked.names, tuple(taken), by_name, len(at))).mask(asked, missing="null")
         return pa.array(mask)
 
 

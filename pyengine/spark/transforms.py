@@ -143,7 +143,7 @@ def lists_of(index: Subscriptions[str], batch: Any) -> Any:
     if len(parts) == 1 and parts[0][0] is None:
         ((offsets, places),) = answers
     else:
-        rows_of = [np.arange(0) if at is None else at for at, _ in parts]
+        rows_of = [at for at, _ in parts if at is not None]
         of_row = np.concatenate(
             [np.repeat(at, np.diff(offsets)) for at, (offsets, _) in zip(rows_of, answers, strict=True)]
         )

@@ -19,6 +19,7 @@ from pyengine.backlog.tables.messages import to_messages
 from pyengine.errors import ConfigurationError
 from pyengine.rocketmq import sql
 from pyengine.rocketmq.tables.dispatch import ConsumerGroup, ConsumerGroups, MessageColumns, dispatch_messages
+from pyengine.spark.failure import problem_of
 from pyengine.spark.native import NotNativeError
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 
@@ -198,6 +199,22 @@ def test_rows_whose_properties_cannot_be_read_are_named(spark: Any, tmp_path: Pa
     assert frame.transform(ps.where, "price = 5 OR region = 'EU'", **lenient).count() == 2
     with pytest.raises(Exception, match=r"InvalidMessageError: body = 'no json' .*is not JSON"):
         frame.where("number < 2").transform(ps.where, "price = 5", properties_from="body").collect()
+
+
+def test_a_row_that_cannot_be_read_has_the_same_problem_in_one_process(spark: Any) -> None:
+    bodies = [b'{"price": "\xff"}', b"x" * 300, b"[1]", b'{"price": 1}']
+    entry = pa.struct([("key", pa.string()), ("value", pa.binary())])
+    headers = [[{"key": "price", "value": value}] for value in (b"a\xffb", b"\xff" * 300, b"\xc3\x28", b"1")]
+    table = pa.table({"number": range(4), "body": bodies, "headers": pa.array(headers, pa.list_(entry))})
+    frame = spark.createDataFrame(table)
+    for place in ("body", "headers"):
+        topology = Topology(Source("q", path="x", properties_from=place), (Consumer("c", "q", selector="price = 1"),))
+        _, rejects = to_messages(table.drop_columns(["number"]), range(4), topology.with_places().source)
+        found = frame.transform(ps.dispatch, topology, row="number").where("reason = 'rejected'").orderBy("row")
+        assert [line.blocked_by for line in found.collect()] == [problem_of(reject) for reject in rejects]
+        assert len(rejects) == 3
+    with pytest.raises(Exception, match=r"InvalidMessageError: headers = 'a\ufffdb' \(str\): is not UTF-8"):
+        frame.where("number = 0").transform(ps.match, {"one": "price = 1"}, properties_from="headers").collect()
 
 
 def test_what_is_not_there_is_named_before_a_job(spark: Any, frame: Any) -> None:

@@ -113,6 +113,7 @@ def test_what_is_wrong_is_named(session: Any) -> None:
         ("pyengine_matches('cost > 1', price => price)", "the call has no column 'cost'"),
         ("size(pyengine_match('audti', struct(*))) > 0", "is not the name of subscriptions"),
         ("pyengine_matches('a = 1', 'no json')", "is not JSON"),
+        ("pyengine_matches('price = 1', struct(price), body)", "2 values: is more than one value without a name"),
     ):
         with pytest.raises(Exception, match=words):
             session.sql(f"SELECT * FROM orders WHERE {call}").collect()

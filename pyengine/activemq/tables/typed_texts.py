@@ -21,6 +21,7 @@ from pyengine.activemq.tables.typed_names import NO_PROPERTY, TYPED, typed_names
 from pyengine.errors import InvalidMessageError
 
 _PLAIN_LONG = r"^-?[0-9]{1,18}$"
+_OBJECTS = ["{", "["]  # what a text of an object or a list begins with
 
 Part = tuple[np.ndarray[Any, Any] | None, Any]
 
@@ -41,7 +42,7 @@ def by_type(texts: Any) -> dict[str, Any]:
         strings = pc.equal(first, '"')
         found["string"] = _unquoted(pc.if_else(strings, column, None))
         rest = pc.and_(rest, pc.invert(pc.fill_null(strings, False)))
-    for kind, letters in (("boolean", ["t", "f"]), ("other", ["{", "["])):
+    for kind, letters in (("boolean", ["t", "f"]), ("other", _OBJECTS)):
         if starts.intersection(letters):
             those = pc.is_in(first, pa.array(letters))
             found[kind] = pc.if_else(those, column, None)
@@ -51,6 +52,11 @@ def by_type(texts: Any) -> dict[str, Any]:
     if pc.any(rest).as_py():
         found |= _numbers(pc.if_else(rest, column, None))
     return found
+
+
+def are_objects(texts: Any) -> Any:
+    """Whether each of such texts is an object or a list, which no property can be."""
+    return pc.is_in(pc.utf8_slice_codeunits(texts, 0, 1), pa.array(_OBJECTS))
 
 
 def _unquoted(quoted: Any) -> Any:
@@ -114,6 +120,18 @@ class TypedRows:
         if read not in self._parts:
             self._parts[read] = list(self._divided(read))
         return self._parts[read]
+
+    def mask(
+        self,
+        selector: Selector,
+        on_error: Literal["raise", "reject"] = "raise",
+        missing: Literal["raise", "null"] = "raise",
+    ) -> np.ndarray[Any, Any]:
+        """As ``Selector.mask`` of all rows."""
+        found = np.zeros(self.rows.num_rows, bool)
+        for at, part in self.parts(selector.names):
+            found[slice(None) if at is None else at] = selector.mask(part, on_error, missing)
+        return found
 
     def truth(self, selector: Selector, missing: Literal["raise", "null"] = "raise") -> np.ndarray[Any, Any]:
         """As ``Selector.truth`` of all rows."""

@@ -19,6 +19,8 @@ from pyengine.backlog.tables.places import (
     NOT_AN_OBJECT,
     NOT_JSON,
     NOT_UTF8,
+    fields_to,
+    key_and_value,
     listed,
     places,
 )
@@ -51,7 +53,7 @@ def flat(rows: pa.Table, source: Source, where: str = "the source") -> Flat:
             continue
         if place.column not in sought:
             array = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-            sought[place.column] = keyed(place.column, array)
+            sought[place.column] = Keyed(place.column, array)
         values, typed, wrong = sought[place.column].get(place.key)
         found[TYPED + name if typed else name] = values
         for index, (value, reason) in wrong.items():
@@ -64,30 +66,19 @@ def flat(rows: pa.Table, source: Source, where: str = "the source") -> Flat:
     return Flat(table, plain, problems)
 
 
-def _plain(array: Any) -> Any:
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
-
-
-def keyed(name: str, array: Any) -> Keyed:
-    """A column in which keys are looked up. name: for errors."""
-    return Keyed(name, _plain(array))
-
-
 Wrong = dict[int, tuple[str, str]]
 
 
 class Keyed:
-    """One column in which keys are looked up."""
+    """One column in which keys are looked up. name: for errors."""
 
     def __init__(self, name: str, array: Any) -> None:
         self.name = name
-        self.array = array
-        self.kinds = pa.types
-        kind = array.type
+        self.array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
         self.objects: list[Mapping[str, Any] | None] = []
         self.wrong: Wrong = {}
-        if _is_text(kind) or pa.types.is_null(kind):
-            for index, text in enumerate(array.to_pylist()):
+        if _is_json(self.array.type):
+            for index, text in enumerate(self.array.to_pylist()):
                 value, reason = (None, "") if text is None else parsed(text)
                 self.objects.append(value)
                 if reason:
@@ -96,21 +87,21 @@ class Keyed:
     def get(self, key: str) -> tuple[Any, bool, Wrong]:
         """The values of a key, whether they are typed texts, and the rows that have none that can be read."""
         kind, array = self.array.type, self.array
-        if _is_text(kind) or pa.types.is_null(kind):
+        if _is_json(kind):
             return self._of_json(key)
         if pa.types.is_map(kind) and _is_text(kind.key_type):
             return _readable(pc.map_lookup(array, pa.scalar(key, kind.key_type), "last"))
-        if is_headers(kind):
-            return _readable(self._of_headers(key))
+        if (fields := _entry(kind)) is not None:
+            return _readable(self._of_headers(key, fields))
         if pa.types.is_struct(kind):
             return _readable(self._of_struct(key))
         hint = "keys are looked up in maps, lists of key and value, structs and JSON texts"
         raise UnsupportedColumnError(self.name, str(kind), hint)
 
-    def _of_headers(self, key: str) -> Any:
+    def _of_headers(self, key: str, fields: tuple[str, str]) -> Any:
         entries = self.array.flatten()
         parents = pc.list_parent_indices(self.array).to_numpy(zero_copy_only=False)
-        keys, values = (pc.struct_field(entries, part) for part in _fields(entries.type))
+        keys, values = (pc.struct_field(entries, part) for part in fields)
         same = pc.fill_null(pc.equal(keys.cast(pa.string()), key), False).to_numpy(zero_copy_only=False)
         places = np.full(len(self.array), -1)
         places[parents[same]] = np.flatnonzero(same)  # of several the last counts
@@ -118,9 +109,9 @@ class Keyed:
 
     def _of_struct(self, key: str) -> Any:
         found = self.array
-        for part in [key] if found.type.get_field_index(key) >= 0 else key.split("."):
-            if not pa.types.is_struct(found.type) or found.type.get_field_index(part) < 0:
-                names = [each.name for each in self.array.type]
+        for part in fields_to(key, _names(found.type)):
+            names = _names(found.type)
+            if part not in names:
                 raise MissingColumnError(key, names, f"the struct {self.name!r}")
             found = pc.struct_field(found, part)
         return found
@@ -131,6 +122,10 @@ class Keyed:
         return pa.array(texts, pa.string()), True, self.wrong
 
 
+def _is_json(kind: Any) -> bool:
+    return _is_text(kind) or bool(pa.types.is_null(kind))
+
+
 def _is_text(kind: Any) -> bool:
     kinds = pa.types
     return bool(
@@ -138,16 +133,14 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def is_headers(kind: Any) -> bool:
-    """Whether an Arrow type is a list of structs of a key and a value, as Kafka's headers are."""
-    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)) or not pa.types.is_struct(kind.value_type):
-        return False
-    return len(_fields(kind.value_type)) == 2 and kind.value_type.num_fields == 2
+def _entry(kind: Any) -> tuple[str, str] | None:
+    """The fields of the entries of a list that is as Kafka's headers are."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return key_and_value(_names(kind.value_type)) if is_list else None
 
 
-def _fields(kind: Any) -> list[str]:
-    names = [each.name for each in kind]
-    return [name for wanted in ("key", "value") for name in names if name.lower() == wanted]
+def _names(kind: Any) -> list[str]:
+    return [each.name for each in kind] if pa.types.is_struct(kind) else []
 
 
 def _readable(values: Any) -> tuple[Any, bool, Wrong]:

@@ -27,16 +27,32 @@ class Place:
 def place_of(text: str, names: Collection[str], properties_from: str, where: str) -> Place:
     """Where an entry of ``columns``, or a column that the source names, leads: to the column of this name, else behind
     the name of a column and a dot to a key in it, else to a key in properties_from. Raises MissingColumnError."""
-    if text in names:
-        return Place(text)
-    if properties_from in names and text.startswith(f"{properties_from}."):
-        return Place(properties_from, text[len(properties_from) + 1 :])
-    column, dot, key = text.partition(".")
-    if dot and column in names and key:
-        return Place(column, key)
+    if (place := named_place(text, names, properties_from)) is not None:
+        return place
     if properties_from in names:
         return Place(properties_from, text)
     raise MissingColumnError(properties_from or text, list(names), where)
+
+
+def named_place(text: str, names: Collection[str], properties_from: str = "") -> Place | None:
+    """The column of this name, else the key behind the name of a column and a dot; None: neither is there."""
+    if text in names:
+        return Place(text)
+    for column in (properties_from, text.partition(".")[0]):
+        if column in names and (key := text.removeprefix(f"{column}.")) not in (text, ""):
+            return Place(column, key)
+    return None
+
+
+def key_and_value(names: Sequence[str]) -> tuple[str, str] | None:
+    """The two fields of a struct that is an entry as Kafka's headers are; None: it has others."""
+    of = {name.lower(): name for name in names}
+    return (of["key"], of["value"]) if len(names) == 2 and set(of) == {"key", "value"} else None
+
+
+def fields_to(key: str, names: Collection[str]) -> list[str]:
+    """The fields of structs, one inside another, that lead to a key of a struct with these names."""
+    return [key] if key in names else key.split(".")
 
 
 def is_nested(source: Source) -> bool:
