@@ -14,8 +14,8 @@ def clock():
 
 
 @pytest.fixture
-def make(clock):
-    """Brokers with settings, closed at the end."""
+def make(clock, tmp_path):
+    """Brokers with settings, closed at the end: before the folder goes in which one may keep its store."""
     made = []
 
     def broker(**settings):

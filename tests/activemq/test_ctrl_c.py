@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -78,6 +79,7 @@ def test_ctrl_c_within_a_call_loses_and_doubles_nothing(
             other.start()
             left = sorted(taken(other.create_session().create_consumer("q")))
         assert left in ((before, after) if ended else (after,)), at
+        rmtree(folder)
         if not stop.came:
             break
     assert at > 10 * EACH

@@ -481,6 +481,7 @@ def test_ctrl_c_within_the_store_loses_and_repeats_nothing(tmp_path: Path) -> No
         kept.close()
         left = [stored.message.body for stored in StoreReader(tmp_path / str(at)).messages(1, 0, 100)]
         assert left == ["3", "4", "5"], at
+        shutil.rmtree(tmp_path / str(at))
         if not stop.came:
             break
     assert at > 100
