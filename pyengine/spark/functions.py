@@ -16,7 +16,7 @@ from pyengine import Selector
 from pyengine.activemq.tables.typed_names import TYPED
 from pyengine.errors import ConfigurationError, InvalidMessageError, MissingColumnError, UnsupportedColumnError
 from pyengine.spark.native import NotNativeError, truth_of
-from pyengine.spark.properties import PROBLEM, Found, Properties, checked, first_problem, told
+from pyengine.spark.properties import PROBLEM, Found, Properties, checked, first_problem, problem_parts
 from pyengine.spark.properties import quoted as quoted
 from pyengine.spark.session import require_spark
 from pyengine.topology.checked import check
@@ -42,7 +42,7 @@ def unread(batch: Any, on_error: OnError) -> tuple[Any, np.ndarray[Any, Any] | N
     if PROBLEM in batch.schema.names:
         problems = batch.column(PROBLEM)
         if on_error == "raise" and problems.null_count < len(problems):
-            raise InvalidMessageError(*told(pc.drop_null(problems)[0].as_py()))
+            raise InvalidMessageError(*problem_parts(pc.drop_null(problems)[0].as_py()))
         found = problems.is_valid()
         batch = batch.drop_columns([PROBLEM])
     for name in batch.schema.names if on_error == "reject" else ():

@@ -195,7 +195,7 @@ def _key_and_value(kind: Any) -> tuple[str, str] | None:
 
 
 def _problem(name: str, text: Column, reason: Column) -> Column:
-    """Why a text in a column cannot be read, as ``problem_of`` a Reject; null where the reason is."""
+    """Why a string in a column cannot be read, as ``problem_of`` a Reject; null where the reason is."""
     from pyspark.sql import functions as F  # noqa: N812
 
     readable = F.make_valid_utf8(text)
@@ -203,7 +203,7 @@ def _problem(name: str, text: Column, reason: Column) -> Column:
     return F.concat(F.lit(f"{name} = '"), cut, F.lit("': "), reason)
 
 
-def told(problem: str) -> tuple[str, str, str]:
+def problem_parts(problem: str) -> tuple[str, str, str]:
     """The name, the text and the reason of such a problem."""
     name, _, rest = problem.partition(" = '")
     text, _, reason = rest.rpartition("': ")

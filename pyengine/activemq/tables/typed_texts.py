@@ -21,7 +21,7 @@ from pyengine.activemq.tables.typed_names import NO_PROPERTY, TYPED, typed_names
 from pyengine.errors import InvalidMessageError
 
 _PLAIN_LONG = r"^-?[0-9]{1,18}$"
-_OBJECTS = ["{", "["]  # what a text of an object or a list begins with
+_OBJECTS = ["{", "["]  # how objects and lists begin
 
 Part = tuple[np.ndarray[Any, Any] | None, Any]
 
