@@ -11,7 +11,7 @@
 #   make memory  a million names through every public class: what is left of them
 #   make plain   the kernels and the index compiled without AVX beside the installed ones, and the answers of a processor without it (needs gcc; qemu-user-static)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
-#   make kills   kill a durable RocketMQ cluster and its consumers 600 times, and a broker that STOMP clients send to 300 times
+#   make kills   kill a durable RocketMQ cluster and its consumers 600 times, a durable ActiveMQ broker 300 times, and one that STOMP clients send to 300 times
 #   make interop  our clients and the real ones on our brokers and on the real ones, and the tables of it (needs Java and Maven; Go, Node and npm)
 #   make kafka   the Kafka loops of examples/ on a real Kafka broker (needs Java and Maven)
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
@@ -74,7 +74,7 @@ plain: build
 	$(BIN)/python -m tests.plain
 
 kills: build
-	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/broker/test_kills.py tests/activemq/test_stomp.py -k kill
+	PYENGINE_KILLS=$(or $(KILLS),300) $(BIN)/python -m pytest tests/rocketmq/broker/test_kills.py tests/activemq/store/test_kills.py tests/activemq/test_stomp.py -k kill
 
 differential: build
 	$(BIN)/python -m tests.differential --scripts $(or $(SCRIPTS),1000)

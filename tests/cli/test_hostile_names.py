@@ -201,7 +201,7 @@ def test_a_terminal_gets_no_command_and_no_line_of_a_name(folder: Path) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    all_said(folder, writing, variants() + USAGE)
+    all_said(folder, writing, [*COMMANDS.values(), *USAGE])
     os.close(writing)
     reader.join()
     text = shown.decode()

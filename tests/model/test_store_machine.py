@@ -177,5 +177,5 @@ class StoreMachine(RuleBasedStateMachine):
             assert {each.sequence for each in found} == numbers
 
 
-StoreMachine.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+StoreMachine.TestCase.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
 test_store_machine: Any = StoreMachine.TestCase
