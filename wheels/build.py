@@ -86,18 +86,26 @@ def make_sdist(tools: Path) -> Path:
     return sdist
 
 
-def make_wheel(python: str, sdist: Path, tools: Path, scratch: Path, newest: str) -> Path:
-    """Build one wheel with ``python`` from the source distribution, and repair it; return the finished file."""
-    environment = scratch / "environment"
-    run(python, "-m", "venv", environment)
-    run(environment / "bin" / "pip", "install", "--quiet", "--requirement", BACKEND)
+def unpack(sdist: Path, folder: Path) -> Path:
+    """The sources of the source distribution, in a folder of their own."""
     with tarfile.open(sdist) as archive:
-        archive.extractall(scratch, filter="data")
-    (sources,) = scratch.glob("pyengine_dispatch-*/")
+        archive.extractall(folder, filter="data")
+    (sources,) = folder.glob("pyengine_dispatch-*/")
+    return sources
+
+
+def make_wheel(python: str, sources: Path, tools: Path, scratch: Path, newest: str, **environment: str) -> Path:
+    """Build one wheel with ``python`` from unpacked sources, and repair it; return the finished file.
+
+    What Cython makes of the sources is the same for each Python, and is made by the first.
+    """
+    builder = scratch / "builder"
+    run(python, "-m", "venv", builder)
+    run(builder / "bin" / "pip", "install", "--quiet", "--requirement", BACKEND)
     # Without the linker's options of the Python that builds, which may name folders of this machine.
     linker = {"LDSHARED": "cc -shared"} if sys.platform == "linux" else {}
     command = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", scratch / "built"]
-    run(environment / "bin" / "python", *command, sources, SOURCE_DATE_EPOCH=epoch(), **linker)
+    run(builder / "bin" / "python", *command, sources, SOURCE_DATE_EPOCH=epoch(), **linker, **environment)
     (built,) = (scratch / "built").glob("*.whl")
     if sys.platform != "linux":
         return built
@@ -157,11 +165,14 @@ def main() -> None:
         run(tools / "pip", "install", "--quiet", "--requirement", TOOLS)
         sdist = make_sdist(tools)
         print(f"{sdist.relative_to(ROOT)} {sdist.stat().st_size // 1024} KiB, {digest(sdist)}", flush=True)
+        first = unpack(sdist, Path(scratch) / "first")
+        second = unpack(sdist, Path(scratch) / "second" / "time") if given.twice else first
         for version, python in sorted(found.items()):
             print(f"Python {version}: building from the sdist, repairing, checking, installing", flush=True)
             with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-                made = make_wheel(python, sdist, tools, Path(one), given.platform)
-                again = make_wheel(python, sdist, tools, Path(other), given.platform) if given.twice else made
+                made = again = make_wheel(python, first, tools, Path(one), given.platform)
+                if given.twice:  # in another folder, and nothing of it out of ccache
+                    again = make_wheel(python, second, tools, Path(other), given.platform, CCACHE_DISABLE="1")
                 if digest(made) != digest(again):
                     shutil.copy2(again, OUT / f"{again.name}.second")
                     shutil.copy2(made, OUT)
