@@ -55,6 +55,13 @@ def epoch() -> str:
     return "315532800"
 
 
+def changes() -> list[str]:
+    """Files of the checkout that differ from its commit; none where there is no git."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        return []
+    return run("git", "diff", "HEAD", "--name-only").split()
+
+
 def version_of(python: str) -> str | None:
     """The version and ABI of an interpreter that can make environments, such as 3.14 or 3.14t; None if it cannot."""
     code = "import sys, venv, ensurepip; print('%d.%d%s' % (*sys.version_info[:2], sys.abiflags))"
@@ -156,6 +163,8 @@ def main() -> None:
     parser.add_argument("--twice", action="store_true", help="build each wheel twice and compare the bytes")
     parser.add_argument("--platform", default=NEWEST_PLATFORM, help="the newest tag that a wheel may have")
     given = parser.parse_args()
+    if changed := changes():
+        print(f"not committed, so the times in the archives are an earlier commit's: {', '.join(changed)}", flush=True)
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     found = interpreters(given.python)
