@@ -56,8 +56,7 @@ def environment(language: Language = "en") -> jinja2.Environment:
         """What stands between backticks, as code."""
         return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
-    made.filters["code"] = code
-    made.filters["dated"] = dated
+    made.filters.update(code=code, dated=dated)
     made.filters["breaks"] = lambda text: markupsafe.Markup("_<wbr>").join(text.split("_"))
     made.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
     return made
@@ -65,7 +64,7 @@ def environment(language: Language = "en") -> jinja2.Environment:
 
 def dated(name: str) -> str:
     """A file with the minute of its last change, in UTC: ``consumers.toml (2026-11-27 03:12 UTC)``; the name alone
-    where there is no such file, as for standard input."""
+    where that is not a file, as for standard input."""
     if not name:
         return name
     try:
