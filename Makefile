@@ -60,7 +60,7 @@ fuzz: build
 
 # The rooms that each of these fuzzers reads with; an input of the last has two frames.
 STOMP := java/utf8 java/numbers wire/frame_reader wire/stomp wire/stomp_messages
-OPENWIRE := java/modified_utf8 wire/frame_reader wire/openwire wire/data_structure wire/primitives
+OPENWIRE := java/modified_utf8 wire/frame_reader wire/openwire wire/data_structure wire/primitives wire/openwire_messages
 REMOTING := java/utf8 wire/frame_reader wire/remoting wire/beans wire/fastjson $(addprefix rocketmq/commands/,headers bodies stored_message)
 fuzz-sanitized: build
 	$(BIN)/python -m tests.sanitized $(STOMP) -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)

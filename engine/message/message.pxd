@@ -19,6 +19,8 @@ cdef class Message(Envelope):
     cdef int capacity
 
     cdef int put(self, object name, object value, bint objects) except -1
+    cdef int put_number(self, str name, const Value* read) except -1     # BOOLEAN .. DOUBLE
+    cdef int keep(self, object name, object value, const Value* read) except -1
     cdef object own(self, str name)                     # a property, not a header; None if absent
     cdef int remove_at(self, int index) except -1
     cdef int reserve(self, int wanted) except -1

@@ -198,9 +198,8 @@ cdef class Message(Envelope):
     cdef int put(self, object name, object value, bint objects) except -1:
         cdef Value read
         cdef PyObject* key
-        cdef PyObject* old
         cdef Py_UCS4 first
-        cdef int index, code
+        cdef int code
         if not PyUnicode_CheckExact(name) or not PyUnicode_CHECK_INTERNED(<PyObject*>name):
             name = interned(name)
         key = <PyObject*>name
@@ -218,7 +217,18 @@ cdef class Message(Envelope):
         if read.type == OBJECT:
             value = frozen_copy(value, name, 0)
             read.payload.object = <void*>value
-        index = place_of(self, key)    # no code of the value's class runs from here on
+        return self.keep(name, value, &read)
+
+    cdef int put_number(self, str name, const Value* read) except -1:
+        if not text_length(<PyObject*>name) or name[0] in "JA":
+            return self.put(name, python_value(read), False)
+        return self.keep(interned(name), None, read)
+
+    cdef int keep(self, object name, object value, const Value* read) except -1:
+        # ``name`` is interned. No code of the value's class runs here.
+        cdef PyObject* key = <PyObject*>name
+        cdef PyObject* old
+        cdef int index = place_of(self, key)
         if read.type == NULL_VALUE:
             return self.remove_at(index) if index >= 0 else 0
         if index < 0:
@@ -230,7 +240,7 @@ cdef class Message(Envelope):
             self.names[index] = key
             self.owners[index] = NULL
         old = self.owners[index]
-        self.values[index] = read
+        self.values[index] = read[0]
         if read.type >= STRING:
             Py_INCREF(value)
             self.owners[index] = <PyObject*>value

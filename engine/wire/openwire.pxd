@@ -10,6 +10,7 @@ Invariants of a reader: ``data`` points into the frame only while ``next_frame``
 
 from libc.stdint cimport int64_t
 
+from pyengine._engine.wire.byte_block cimport Block
 from pyengine._engine.wire.data_structure cimport DataStructure, JavaThrowable, StructureType
 from pyengine._engine.wire.frame_reader cimport FrameReader
 
@@ -43,11 +44,6 @@ cdef class OpenWireReader(FrameReader):
     cdef DataStructure cached(self, bytes allowed)
     cdef list array(self, bytes allowed)
     cdef JavaThrowable throwable(self, int depth)
-
-
-cdef struct Block:
-    unsigned char *data
-    Py_ssize_t size, room
 
 
 cdef class OpenWireWriter:

@@ -9,7 +9,7 @@ from libc.string cimport memcpy
 
 from pyengine._engine.java.modified_utf8 cimport decode_modified_utf8, encode_modified_utf8
 from pyengine._engine.java.strings import BLANKS
-from pyengine._engine.lowlevel.memory cimport resize
+from pyengine._engine.wire.byte_block cimport put, put_all
 from pyengine._engine.wire.data_structure cimport (
     ARRAY, BOOLEAN, BYTE, BYTES, CACHED, INT, LONG, MAGIC, NESTED, STRING, Program, structure_of,
 )
@@ -343,30 +343,6 @@ cdef class OpenWireReader(FrameReader):
                 self.refuse("a destination needs a name that is not empty")
             values[0] = name.partition("?")[0]
         return structure_of(kind, values)
-
-
-cdef inline unsigned char *extended(Block *block, Py_ssize_t size) except NULL:
-    """Room for ``size`` more bytes, counted as written."""
-    cdef unsigned char *start
-    if block.size + size >= block.room:
-        block.data = <unsigned char*> resize(block.data, 2 * block.room + size + 64)
-        block.room = 2 * block.room + size + 64
-    start = block.data + block.size
-    block.size += size
-    return start
-
-
-cdef inline int put(Block *block, uint64_t value, int size) except -1:
-    cdef unsigned char *start = extended(block, size)
-    cdef int place
-    for place in range(size):
-        start[place] = <unsigned char> (value >> 8 * (size - 1 - place))
-    return 0
-
-
-cdef inline int put_all(Block *block, bytes data) except -1:
-    memcpy(extended(block, len(data)), PyBytes_AS_STRING(data), len(data))
-    return 0
 
 
 cdef class OpenWireWriter:

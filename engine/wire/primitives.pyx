@@ -1,10 +1,12 @@
 """See primitives.pxd."""
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free
+from libc.string cimport memcpy, memset
 
 from pyengine._engine.java.modified_utf8 cimport decode_modified_utf8, encode_modified_utf8, java_length
 from pyengine._engine.java.utf8 cimport decode_utf8
+from pyengine._engine.wire.byte_block cimport Block, put, put_all, written
 from pyengine.errors import ProtocolError
 
 # By the byte that stands for the type; a string from BIG on has a type of its own.
@@ -14,7 +16,6 @@ cdef dict NUMBERS = {name: number for number, name in enumerate(TYPE_NAMES)}
 cdef dict SIZES = {"byte": 1, "short": 2, "int": 4, "long": 8}
 
 cdef enum:
-    NULL_, BOOLEAN, BYTE, CHAR, SHORT, INTEGER, LONG, DOUBLE, FLOAT, STRING, BYTE_ARRAY, MAP, LIST, BIG_STRING
     BIG = 8191                          # characters of a string that is written as a big one
     DEEPEST = 100                       # maps and lists in one another; ActiveMQ's is 127 in new releases
 
@@ -149,74 +150,95 @@ cdef class PrimitiveReader:
 def write_primitive_map(list items):
     """The bytes of a map; None: of a null one. Raises TypeError and ValueError for values that their type cannot have.
     """
-    cdef list parts = []
-    add_map(parts, items)
-    return b"".join(parts)
+    cdef Block block
+    memset(&block, 0, sizeof(block))
+    try:
+        add_map(&block, items)
+        return written(&block)
+    finally:
+        free(block.data)
 
 
 def write_primitives(list items not None):
     """The bytes of a stream body. Raises TypeError and ValueError for values that their type cannot have."""
-    cdef list parts = []
-    for kind, value in items:
-        add(parts, kind, value)
-    return b"".join(parts)
+    cdef Block block
+    memset(&block, 0, sizeof(block))
+    try:
+        for kind, value in items:
+            add(&block, kind, value)
+        return written(&block)
+    finally:
+        free(block.data)
 
 
-cdef int add_map(list parts, object items) except -1:
+cdef int add_map(Block *block, list items) except -1:
     if items is None:
-        parts.append(b"\xff\xff\xff\xff")
-        return 0
-    parts.append(len(items).to_bytes(4, "big"))
+        return put(block, 0xFFFFFFFF, 4)
+    put(block, len(items), 4)
     for name, kind, value in items:
-        data = encode_modified_utf8(name)
-        if len(data) > 65535:
-            raise ValueError(f"a name of {len(data)} bytes is too long: {name[:40]!r}")
-        parts.append(len(data).to_bytes(2, "big"))
-        parts.append(data)
-        add(parts, kind, value)
+        add_name(block, name)
+        add(block, kind, value)
     return 0
 
 
-cdef int add(list parts, str kind, object value) except -1:
-    cdef int number
-    cdef double real
-    cdef float single
+cdef int add_name(Block *block, str name) except -1:
+    cdef bytes data = encode_modified_utf8(name)
+    if len(data) > 65535:
+        raise ValueError(f"a name of {len(data)} bytes is too long: {name[:40]!r}")
+    put(block, len(data), 2)
+    return put_all(block, data)
+
+
+cdef int add_text(Block *block, str value) except -1:
+    cdef bytes data = encode_modified_utf8(value)
+    if java_length(value) < BIG:
+        put(block, STRING, 1)
+        put(block, len(data), 2)
+    else:
+        put(block, BIG_STRING, 1)
+        put(block, len(data), 4)
+    return put_all(block, data)
+
+
+cdef int add_double(Block *block, double real) except -1:
     cdef uint64_t bits
+    memcpy(&bits, &real, 8)
+    put(block, DOUBLE, 1)
+    return put(block, bits if real == real else 0x7FF8000000000000, 8)
+
+
+cdef int add_float(Block *block, float single) except -1:
     cdef uint32_t half
-    cdef bytes data
+    memcpy(&half, &single, 4)
+    put(block, FLOAT, 1)
+    return put(block, half if single == single else 0x7FC00000, 4)
+
+
+cdef int add(Block *block, str kind, object value) except -1:
+    cdef int number
     if kind not in NUMBERS:
         raise ValueError(f"{kind!r} is not a type of a property or of a body: {', '.join(TYPE_NAMES)}")
     number = NUMBERS[kind]
     if number == STRING:
-        data = encode_modified_utf8(value)
-        if java_length(value) < BIG:
-            parts.append(b"\x09" + len(data).to_bytes(2, "big"))
-        else:
-            parts.append(b"\x0d" + len(data).to_bytes(4, "big"))
-        parts.append(data)
-        return 0
-    parts.append(bytes((number,)))
+        return add_text(block, value)
+    if number == DOUBLE:
+        return add_double(block, value)
+    if number == FLOAT:
+        return add_float(block, value)
+    put(block, number, 1)
     if number == BOOLEAN:
-        parts.append(b"\x01" if value else b"\x00")
+        put(block, 1 if value else 0, 1)
     elif number == CHAR:
-        parts.append(ord(value).to_bytes(2, "big"))
-    elif number == DOUBLE:
-        real = value
-        memcpy(&bits, &real, 8)
-        parts.append(bits.to_bytes(8, "big") if real == real else b"\x7f\xf8\0\0\0\0\0\0")
-    elif number == FLOAT:
-        single = value
-        memcpy(&half, &single, 4)
-        parts.append(half.to_bytes(4, "big") if single == single else b"\x7f\xc0\0\0")
+        put(block, ord(value), 2)
     elif number == BYTE_ARRAY:
-        parts.append(len(value).to_bytes(4, "big"))
-        parts.append(bytes(value))
+        put(block, len(value), 4)
+        put_all(block, bytes(value))
     elif number == MAP:
-        add_map(parts, value)
+        add_map(block, value)
     elif number == LIST:
-        parts.append(len(value).to_bytes(4, "big"))
+        put(block, len(value), 4)
         for each in value:
-            add(parts, each[0], each[1])
+            add(block, each[0], each[1])
     elif number != NULL_:
-        parts.append(int(value).to_bytes(SIZES[kind], "big", signed=True))
+        put_all(block, int(value).to_bytes(SIZES[kind], "big", signed=True))
     return 0

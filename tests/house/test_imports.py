@@ -53,7 +53,7 @@ WINGS: dict[str, set[str]] = {
     "rocketmq.client": {"lowlevel", "java", "rocketmq.commands"},
     "rocketmq.commands": {"lowlevel", "java", "wire"},
     "rocketmq.broker": {"lowlevel", "java", "rocketmq.commands"},
-    "wire": {"lowlevel", "java", "message"},
+    "wire": {"lowlevel", "java", "message", "activemq.commands"},
     "simulation": {"lowlevel", "activemq.queue", "rocketmq.client", "rocketmq.broker", "rocketmq.commands"},
 }
 
@@ -93,6 +93,7 @@ CORE_ALSO = {
     "rocketmq/client/validators": {"re"},
     "java/regex": {"re", "functools", "unicodedata"},
     "java/regex_translation": {"re"},
+    "wire/openwire_messages": {"functools", "zlib"},
     "wire/beans": {"binascii", "decimal", "json", "re"},
     "wire/fastjson": {"decimal", "functools", "re"},
 }

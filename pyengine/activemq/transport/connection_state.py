@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from pyengine._engine.message.envelope import SMALLEST_SIZE
 from pyengine._engine.wire.data_structure import DataStructure, JavaThrowable
-from pyengine._engine.wire.openwire_types import TYPES
-from pyengine.activemq.transport.openwire_messages import (
+from pyengine._engine.wire.openwire_messages import (
     BEGIN,
     COMMIT_ONE_PHASE,
     COMMIT_TWO_PHASE,
@@ -20,6 +19,7 @@ from pyengine.activemq.transport.openwire_messages import (
     id_text,
     session_id,
 )
+from pyengine._engine.wire.openwire_types import TYPES
 
 PULL_SIZE = 400  # bytes that a MessagePull counts for
 _MESSAGE = TYPES["Message"]

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Protocol
 
 from pyengine._engine.wire.data_structure import DataStructure
+from pyengine._engine.wire.openwire_messages import id_text
 from pyengine._engine.wire.openwire_types import TYPES
 from pyengine.activemq.options import BrokerURL
 from pyengine.activemq.transport.connection_state import ConnectionStateTracker, Tracked
 from pyengine.activemq.transport.failover_options import FailoverOptions, address_of
 from pyengine.activemq.transport.openwire_channel import Channel, ChannelFailedError, ChannelListener
-from pyengine.activemq.transport.openwire_messages import id_text
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.errors import IllegalStateError, JMSError, PyengineError
 from pyengine.visible import logger

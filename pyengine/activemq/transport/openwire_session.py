@@ -9,65 +9,51 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pyengine._engine.activemq.commands.message_ack import AckKind, MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
-from pyengine._engine.message.envelope import SMALLEST_SIZE
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire.data_structure import DataStructure, JavaThrowable
-from pyengine._engine.wire.openwire_types import TYPES
-from pyengine.activemq.transport.client_connection import ListeningBroker
-from pyengine.activemq.transport.commands import (
-    ConnectionInfo,
-    ConnectionSink,
-    ConsumerControl,
-    ConsumerInfo,
-    MessagePull,
-)
-from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
-from pyengine.activemq.transport.java_exceptions import java_error
-from pyengine.activemq.transport.openwire_messages import (
+from pyengine._engine.wire.openwire_messages import (
     BEGIN,
     COMMIT_ONE_PHASE,
     COMMIT_TWO_PHASE,
     END,
     FORGET,
+    NEVER_DELIVERED,
+    NOT_KNOWN,
     PREPARE,
     RECOVER,
     REMOVE,
     ROLLBACK,
-    command_of,
     consumer_info,
     destination_of,
     destination_structure,
     id_text,
-    message_of,
 )
+from pyengine._engine.wire.openwire_types import TYPES
+from pyengine.activemq._runtime.openwire_traffic import ConsumerOfClient, OpenWireTraffic
+from pyengine.activemq.transport.client_connection import ListeningBroker
+from pyengine.activemq.transport.commands import (
+    ConnectionInfo,
+    ConnectionSink,
+    ConsumerControl,
+    MessagePull,
+)
+from pyengine.activemq.transport.java_exceptions import java_error
 from pyengine.destinations import Destination
 from pyengine.errors import AuthenticationError, InvalidClientIDError, JMSError, ProtocolError, PyengineError
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
 FAREWELL = 2.0  # seconds after which a client goes whose connection was refused
-KINDS = {int(kind): kind for kind in AckKind}
-_RESPONSE, _EXCEPTION_RESPONSE = TYPES["Response"], TYPES["ExceptionResponse"]
-_INTEGER_RESPONSE, _DATA_ARRAY_RESPONSE = TYPES["IntegerResponse"], TYPES["DataArrayResponse"]
-_DISPATCH, _PRODUCER_ACK = TYPES["MessageDispatch"], TYPES["ProducerAck"]
+_EXCEPTION_RESPONSE, _DATA_ARRAY_RESPONSE = TYPES["ExceptionResponse"], TYPES["DataArrayResponse"]
 _CONNECTION_CONTROL, _CONSUMER_CONTROL = TYPES["ConnectionControl"], TYPES["ConsumerControl"]
-_MESSAGE = TYPES["Message"]
 
 
-class Consumer:
-    """A consumer of the connection. identity: its id as commands have it."""
-
-    __slots__ = ("dispatched", "identity", "info")
-
-    def __init__(self, identity: DataStructure, info: ConsumerInfo) -> None:
-        self.identity = identity
-        self.info = info
-        self.dispatched = DispatchedMessages()
+class UnexpectedCommandError(ProtocolError):
+    """A command that no client sends."""
 
 
-class OpenWireSession:
+class OpenWireSession(OpenWireTraffic):
     """One connection of a client.
 
     write: a command for the client. dispatch: what the broker calls with a message for this connection (see
@@ -93,23 +79,15 @@ class OpenWireSession:
         authenticate: Callable[[str | None, str | None], tuple[str, ...]] = lambda user, password: (),
         client_address: str = "",
     ) -> None:
-        self.connected = False
-        self.closing = False
-        self.connection_id = ""
-        self._broker = broker
-        self._write = write
+        super().__init__(broker, write)
+        self._broker: ListeningBroker
         self._sink = ConnectionSink(dispatch, control=control, failed=failed, queued=True)
         self._authenticate = authenticate
         self._displace, self._end_later = displace, end_later
-        self._fault_tolerant = False  # the client fails over: what it sent may come again
         # Of a client that has failed over: the last number of each of its producers that the store has.
         self._audited: dict[str, int] | None = None
         self._client_address = client_address
-        self._consumers: dict[str, Consumer] = {}
-        self._producers: dict[str, int] = {}
-        self._prepared: set[str] = set()
         self._actions: dict[str, Callable[[DataStructure], DataStructure | None]] = {
-            "MessageAck": self._acknowledge,
             "MessagePull": self._pull,
             "TransactionInfo": self._transaction,
             "ConnectionInfo": self._add_connection,
@@ -127,32 +105,28 @@ class OpenWireSession:
             "ConnectionError": self._client_failed,
             "ShutdownInfo": self._shut_down,
             **{name: self._nothing for name, kind in TYPES.items() if name.endswith("Response")},
-            **{name: self._send for name, kind in TYPES.items() if kind.extends(_MESSAGE)},
         }
 
     # Commands in
 
-    def receive(self, command: DataStructure) -> None:
-        """A command of the client's. What goes wrong is answered if the client waits for an answer (as
-        TransportConnection.service); raises ProtocolError for what no client sends."""
+    def _act(self, command: DataStructure) -> DataStructure | None:
         action = self._actions.get(command.kind.name)
         if action is None:
-            raise ProtocolError(f"a {command.kind.name} is not what a client sends")
-        try:
-            answer = action(command)
-        except PyengineError as error:
-            if isinstance(error, ProtocolError):
-                error = JMSError(str(error))
-            LOG.warning("%s: refused: %s", self.connection_id or self._client_address, error)
-            answer = self._exception(error)
-            if isinstance(error, AuthenticationError):
-                self.closing = True
-            elif command.kind.name == "ConnectionInfo" and not self.connected:
-                self._end_later(FAREWELL, f"Failed with SecurityException: {error}")
-        if command.response_required:
-            self._write((answer or _RESPONSE()).replace(correlation_id=command.command_id))
-        elif command.kind.extends(_MESSAGE):
-            self._acknowledge_production(command)
+            raise UnexpectedCommandError(f"a {command.kind.name} is not what a client sends")
+        return action(command)
+
+    def _refused(self, command: DataStructure, error: PyengineError) -> DataStructure:
+        """The answer to what went wrong, if the client waits for one."""
+        if isinstance(error, UnexpectedCommandError):
+            raise error
+        if isinstance(error, ProtocolError):
+            error = JMSError(str(error))
+        LOG.warning("%s: refused: %s", self.connection_id or self._client_address, error)
+        if isinstance(error, AuthenticationError):
+            self.closing = True
+        elif command.kind.name == "ConnectionInfo" and not self.connected:
+            self._end_later(FAREWELL, f"Failed with SecurityException: {error}")
+        return self._exception(error)
 
     def _exception(self, error: PyengineError) -> DataStructure:
         kind, text, cause = java_error(error)
@@ -215,7 +189,7 @@ class OpenWireSession:
         if name in self._consumers:
             return
         info = consumer_info(command, self.connection_id)
-        self._consumers[name] = Consumer(identity, info)
+        self._consumers[name] = ConsumerOfClient(identity, info)
         try:
             self._broker.add_consumer(info)
         except BaseException:
@@ -229,7 +203,7 @@ class OpenWireSession:
         self._broker.add_producer(self.connection_id, name, destination)
         self._producers[name] = command.window_size
 
-    def _last_delivered(self, sequence: int, consumers: list[Consumer]) -> dict[str, Any]:
+    def _last_delivered(self, sequence: int, consumers: list[ConsumerOfClient]) -> dict[str, Any]:
         if sequence == NOT_KNOWN:
             return {"lost": True}
         if sequence > NEVER_DELIVERED:
@@ -291,17 +265,6 @@ class OpenWireSession:
 
     # Messages
 
-    def _send(self, command: DataStructure) -> None:
-        self._check_connected()
-        if command.destination is None or command.message_id is None:
-            raise ProtocolError(f"{command.kind.name}: a message without destination or message id")
-        transaction = None if command.transaction_id is None else id_text(command.transaction_id)
-        where, message = destination_of(command.destination), message_of(command)
-        if self._fault_tolerant and command.persistent and command.message_id.producer_id is not None:
-            self._send_once(command.message_id, where, message, transaction)
-        else:
-            self._broker.send(self.connection_id, where, message, transaction)
-
     def _send_once(
         self, identity: DataStructure, destination: Destination, message: Message, transaction: str | None
     ) -> None:
@@ -320,35 +283,6 @@ class OpenWireSession:
             self._broker.send(self.connection_id, destination, message, transaction)
             if transaction is None:
                 self._broker.produced(producer, number)
-
-    def _acknowledge_production(self, command: DataStructure) -> None:
-        """Give a producer with a window back what its message took of it (Message.getSize)."""
-        if command.producer_id is not None and self._producers.get(id_text(command.producer_id), 0) > 0:
-            size = SMALLEST_SIZE + len(command.content or b"") + len(command.marshalled_properties or b"")
-            self._write(_PRODUCER_ACK(producer_id=command.producer_id, size=size))
-
-    def _acknowledge(self, command: DataStructure) -> None:
-        self._check_connected()
-        kind = KINDS.get(command.ack_type)
-        if kind is None:
-            raise JMSError(f"Invalid acknowledgment: {command!r}")
-        if command.consumer_id is None or command.destination is None or command.last_message_id is None:
-            raise ProtocolError("MessageAck: without consumer, destination or last message")
-        cause = command.poison_cause
-        ack = MessageAck(
-            id_text(command.consumer_id),
-            destination_of(command.destination),
-            kind,
-            id_text(command.last_message_id),
-            None if command.first_message_id is None else id_text(command.first_message_id),
-            message_count=command.message_count,
-            transaction_id=None if command.transaction_id is None else id_text(command.transaction_id),
-            poison_cause="" if cause is None else f"{cause.class_name}: {cause.message}",
-        )
-        consumer = self._consumers.get(ack.consumer_id)
-        self._broker.acknowledge(ack)
-        if consumer is not None:
-            consumer.dispatched.acknowledge(ack)
 
     def _pull(self, command: DataStructure) -> None:
         self._check_connected()
@@ -377,27 +311,6 @@ class OpenWireSession:
         elif kind not in (FORGET, END):
             raise JMSError(f"Unknown transaction info type: {kind}")
         return None
-
-    # Messages out
-
-    def deliver(self, dispatch: MessageDispatch) -> None:
-        """Write a dispatched message, or the end of a browse or a pull."""
-        consumer = self._consumers.get(dispatch.consumer_id)
-        if consumer is None:
-            return
-        message = dispatch.message
-        if message is None:
-            self._write(_DISPATCH(consumer_id=consumer.identity))
-            return
-        consumer.dispatched.add(message.broker_sequence, message.message_id or "")
-        self._write(
-            _DISPATCH(
-                consumer_id=consumer.identity,
-                destination=destination_structure(dispatch.destination),
-                message=command_of(message),
-                redelivery_counter=dispatch.redelivery_counter,
-            )
-        )
 
     def controlled(self, command: ConsumerControl) -> None:
         """The broker closes a consumer (abort of a slow consumer)."""

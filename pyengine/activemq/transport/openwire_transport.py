@@ -11,9 +11,10 @@ from urllib.parse import urlsplit
 from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.message import Message
+from pyengine._engine.wire import openwire_messages as openwire
 from pyengine._engine.wire.data_structure import DataStructure
+from pyengine._engine.wire.dispatched_messages import DispatchedMessages
 from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
-from pyengine.activemq.transport import openwire_messages as openwire
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,
@@ -22,7 +23,6 @@ from pyengine.activemq.transport.commands import (
     DestinationInfo,
     MessagePull,
 )
-from pyengine.activemq.transport.dispatched_messages import NEVER_DELIVERED, NOT_KNOWN, DispatchedMessages
 from pyengine.activemq.transport.java_exceptions import cause_of, error_of
 from pyengine.activemq.transport.openwire_channel import Channel, ChannelListener
 from pyengine.activemq.transport.tcp_options import TcpOptions
@@ -302,7 +302,7 @@ class OpenWireTransport:
                 number = self._consumers[consumer].number(last_delivered)
                 if number is not None:
                     return number
-        return NEVER_DELIVERED
+        return openwire.NEVER_DELIVERED
 
     def _leave(self, command: DataStructure) -> None:
         """Tell the broker that something is there no more; a broker that has gone knows."""
@@ -319,7 +319,7 @@ class OpenWireTransport:
             self._send(TYPES["SessionInfo"](session_id=openwire.session_id(session)))
         members.add(identity)
 
-    def _part(self, member: str, identity: DataStructure, last_delivered: int | None = NOT_KNOWN) -> None:
+    def _part(self, member: str, identity: DataStructure, last_delivered: int | None = openwire.NOT_KNOWN) -> None:
         """One leaves; with the last one the session does, until another one comes. None: the broker refused it."""
         session = member.rpartition(":")[0]
         members = self._sessions.get(session)
@@ -330,7 +330,7 @@ class OpenWireTransport:
             self._leave(_removal(identity, last_delivered))
         if not members:
             del self._sessions[session]
-            self._leave(_removal(openwire.session_id(session), NOT_KNOWN))
+            self._leave(_removal(openwire.session_id(session), openwire.NOT_KNOWN))
 
     def add_consumer(self, info: ConsumerInfo) -> int:
         """See Transport."""
@@ -349,7 +349,7 @@ class OpenWireTransport:
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
         """See Transport."""
         if consumer_id in self._consumers:
-            number = NOT_KNOWN if lost else self._number(last_delivered, [consumer_id, *self._consumers])
+            number = openwire.NOT_KNOWN if lost else self._number(last_delivered, [consumer_id, *self._consumers])
             del self._consumers[consumer_id]
             self._part(consumer_id, openwire.consumer_id(consumer_id), number)
 
@@ -425,7 +425,7 @@ class OpenWireTransport:
         answer, by default (ActiveMQSession.send)."""
         options = self._options
         transaction = None if transaction_id is None else openwire.transaction_id(transaction_id)
-        command = openwire.command_of(message, destination, transaction_id=transaction)
+        command = openwire.command_of(message, destination, transaction)
         quick = not message.persistent or options.use_async_send or transaction is not None
         if quick and not options.always_sync_send and not options.send_timeout:
             self._send(command)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench.contest import RivalMissingError
@@ -38,15 +38,21 @@ def class_path(release: str) -> str:
 
 
 class Program:
-    """A Java program that answers lines with lines. path: its class path."""
+    """A Java program that answers lines with lines. path: its class path. options: of its JVM."""
 
     def __init__(
-        self, main: str, path: str, log: Path, *arguments: str, properties: Mapping[str, str] | None = None
+        self,
+        main: str,
+        path: str,
+        log: Path,
+        *arguments: str,
+        properties: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         self._errors = log.open("w")
         self._process = subprocess.Popen(
             [
-                *("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m"),
+                *("java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx512m", *options),
                 *(f"-D{name}={value}" for name, value in (properties or {}).items()),
                 *("-cp", path, main, *arguments),
             ],
@@ -78,10 +84,15 @@ class RealBroker(Program):
     """One broker, in memory, or with its messages in a folder."""
 
     def __init__(
-        self, release: str, log: Path, folder: Path | None = None, properties: Mapping[str, str] | None = None
+        self,
+        release: str,
+        log: Path,
+        folder: Path | None = None,
+        properties: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         arguments = [str(folder)] if folder else []
-        super().__init__("OpenWireBroker", class_path(release), log, *arguments, properties=properties)
+        super().__init__("OpenWireBroker", class_path(release), log, *arguments, properties=properties, options=options)
         line = self.line()
         if not line.isdecimal():
             self.close()

@@ -12,7 +12,7 @@ import pytest
 
 import pyengine
 from pyengine import MapBody, Message, ObjectBody, StreamBody
-from pyengine.activemq.transport.openwire_messages import content_of
+from pyengine._engine.wire.openwire_messages import content_of
 
 # What ActiveMQMapMessage and ActiveMQStreamMessage 5.18.6 answer: value -> the getters of GETTERS, "!" for an
 # exception, "!lost" for one after which the stream does not give that value any more.
