@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from pyengine.backlog.diagnosis.evidence import Evidence
+from pyengine.backlog.diagnosis.evidence.needs import JOLOKIA_TOO
 from pyengine.backlog.diagnosis.evidence.tables import CUT
 from pyengine.backlog.diagnosis.incidents import incidents
 from pyengine.backlog.diagnosis.rules import (
+    activemq_log,
     client_log,
     clients,
     connections,
@@ -26,6 +28,7 @@ from pyengine.topology.checked import check
 Rules = Callable[[Evidence], Iterator[Finding]]
 ROOMS: tuple[Rules, ...] = (
     destinations.findings,
+    activemq_log.findings,
     offsets.findings,
     kafka.findings,
     connections.findings,
@@ -125,7 +128,7 @@ def to_bring(evidence: Evidence) -> list[Said]:
     """What was read and tells nothing of a backlog alone, and what to bring with it; nothing where that is there."""
     check("evidence", evidence, Evidence)
     if _measured(evidence):
-        return list(_broadcasting(evidence))
+        return [*_broadcasting(evidence), *_without_queues(evidence)]
     told = {
         (each.file, each.what): say(
             "{file} is {what}, which tells nothing of a backlog alone: {needs}",
@@ -136,7 +139,24 @@ def to_bring(evidence: Evidence) -> list[Said]:
         for each in evidence.sources
         if each.needs
     }
-    return [*told.values(), *_states(evidence), *_broadcasting(evidence)]
+    return [*told.values(), *_states(evidence), *_broadcasting(evidence), *_without_queues(evidence)]
+
+
+def _without_queues(evidence: Evidence) -> Iterator[Said]:
+    """Consumers of queues of which nothing else was read."""
+    known = {(each.broker, each.name) for each in evidence.destinations}
+    consumers = {
+        (each.broker, each.destination, each.consumer_id)
+        for each in evidence.subscriptions
+        if each.kind == "queue" and (each.broker, each.destination) not in known
+    }
+    if count := len(consumers):
+        yield say(
+            "{count:consumer was|consumers were} read without {count:|its queue|their queues}, which tells nothing of "
+            "a backlog alone: {needs}",
+            count=count,
+            needs=JOLOKIA_TOO,
+        )
 
 
 def _states(evidence: Evidence) -> Iterator[Said]:
@@ -174,7 +194,8 @@ def judged_healthy(evidence: Evidence) -> bool:
     check("evidence", evidence, Evidence)
     ordered = in_order(evidence)
     looked = any(len(looks) >= threads.ENOUGH for looks in threads.looks(evidence))
-    return bool(_measured(ordered) or looked) and not any(_backlogs_seen_once(ordered))
+    not_known_yet = (*_backlogs_seen_once(ordered), *_without_queues(ordered))
+    return bool(_measured(ordered) or looked) and not not_known_yet
 
 
 def _measured(evidence: Evidence) -> bool:
@@ -182,7 +203,7 @@ def _measured(evidence: Evidence) -> bool:
     apart = progress.apart(evidence)
     return bool(
         evidence.destinations
-        or evidence.subscriptions
+        or any(each.kind == "topic" for each in evidence.subscriptions)  # what waits for it is its own
         or any(each.queues or each.rates for each in evidence.clients)
         or evidence.streams
         or any(
@@ -190,6 +211,7 @@ def _measured(evidence: Evidence) -> bool:
             for each in evidence.groups
             if each.group not in apart
         )
+        or evidence.usage_limits
         or evidence.flow_controls
         or evidence.offset_moves
         or any(each.lag is not None or each.uncommitted for each in evidence.offsets if each.group not in apart)

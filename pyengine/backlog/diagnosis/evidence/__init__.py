@@ -25,6 +25,7 @@ from pyengine.backlog.diagnosis.evidence.model import (
     ThreadDump,
     ThreadState,
     TopicSettings,
+    UsageLimit,
 )
 from pyengine.backlog.diagnosis.evidence.reading import read_files, read_text, read_what_can_be
 
@@ -53,6 +54,7 @@ __all__ = [
     "ThreadDump",
     "ThreadState",
     "TopicSettings",
+    "UsageLimit",
     "read_files",
     "read_text",
     "read_what_can_be",

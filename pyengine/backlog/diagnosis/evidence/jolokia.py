@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from functools import partial
-from typing import Any, Literal
+from typing import Any
 
-from pyengine.backlog.diagnosis.evidence.model import DestinationState, Evidence, Remark, SubscriptionState
-from pyengine.backlog.diagnosis.evidence.numbers import whole, whole_or_none
+from pyengine.backlog.diagnosis.evidence.mbeans import add_bean
+from pyengine.backlog.diagnosis.evidence.model import Evidence, Remark
 from pyengine.backlog.findings import say
-from pyengine.destinations import ADVISORY
 
 DOMAIN = "org.apache.activemq"
 
@@ -58,7 +56,7 @@ def _answer(answer: dict[str, Any], file: str, modified: int | None, found: Evid
         domain, _, keys = name.partition(":")
         if domain == DOMAIN and isinstance(attributes, dict):
             try:
-                _bean(_keys(keys), attributes, file, time, found)
+                add_bean(_keys(keys), attributes, file, time, found)
             except ValueError as error:
                 found.remarks.append(Remark(file, 0, f"{name}: {error}", say("a number was expected")))
         else:
@@ -67,78 +65,3 @@ def _answer(answer: dict[str, Any], file: str, modified: int | None, found: Evid
 
 def _keys(text: str) -> dict[str, str]:
     return dict(part.partition("=")[::2] for part in text.split(","))
-
-
-def _bean(keys: dict[str, str], values: dict[str, Any], file: str, time: int | None, found: Evidence) -> None:
-    broker = keys.get("brokerName", "")
-    name = str(values.get("DestinationName") or values.get("Name") or keys.get("destinationName", ""))
-    if name.startswith(ADVISORY):
-        return
-    if "DestinationName" in values and "PrefetchSize" in values:
-        found.subscriptions.append(_subscription(broker, values, file, time))
-    elif "destinationName" in keys and "QueueSize" in values:
-        found.destinations.append(_destination(broker, keys, values, file, time))
-
-
-def _number(values: dict[str, Any], name: str) -> int | None:
-    return whole_or_none(name, values.get(name))
-
-
-def _destination(
-    broker: str, keys: dict[str, str], values: dict[str, Any], file: str, time: int | None
-) -> DestinationState:
-    number = partial(_number, values)
-    kind: Literal["queue", "topic"] = "topic" if "topic" in keys.get("destinationType", "").lower() else "queue"
-    groups = values.get("MessageGroups")
-    return DestinationState(
-        file,
-        time,
-        broker,
-        str(values.get("Name", keys["destinationName"])),
-        kind,
-        whole("QueueSize", values["QueueSize"]),
-        whole("ConsumerCount", values.get("ConsumerCount", 0)),
-        producer_count=number("ProducerCount"),
-        enqueue_count=number("EnqueueCount"),
-        dequeue_count=number("DequeueCount"),
-        dispatch_count=number("DispatchCount"),
-        expired_count=number("ExpiredCount"),
-        in_flight_count=number("InFlightCount"),
-        blocked_sends=number("BlockedSends"),
-        memory_percent=number("MemoryPercentUsage"),
-        max_page_size=number("MaxPageSize"),
-        paused=bool(values.get("Paused", False)),
-        dlq=bool(values.get("DLQ", False)),
-        message_groups=tuple(sorted((str(k), str(v)) for k, v in groups.items())) if isinstance(groups, dict) else (),
-    )
-
-
-def _subscription(broker: str, values: dict[str, Any], file: str, time: int | None) -> SubscriptionState:
-    number = partial(_number, values)
-    connection, session = values.get("ConnectionId"), values.get("SessionId")
-    consumer = f"{connection}:{session}:{values.get('SubscriptionId', '')}" if connection else ""
-    return SubscriptionState(
-        file,
-        time,
-        broker,
-        str(values["DestinationName"]),
-        "topic" if values.get("DestinationTopic") else "queue",
-        str(values.get("ClientId") or ""),
-        consumer,
-        whole("PrefetchSize", values.get("PrefetchSize", 0)),
-        selector=str(values.get("Selector") or ""),
-        exclusive=bool(values.get("Exclusive", False)),
-        active=bool(values.get("Active", True)),
-        slow=bool(values.get("SlowConsumer", False)),
-        # The view of one that is away has no ConsumerInfo to ask, and says false (SubscriptionView.isDurable).
-        durable=bool(values.get("Durable") or values.get("SubscriptionName")),
-        subscription_name=str(values.get("SubscriptionName") or ""),
-        priority=whole("Priority", values.get("Priority", 0)),
-        no_local=bool(values.get("NoLocal", False)),
-        awaiting=number("MessageCountAwaitingAcknowledge"),
-        pending=number("PendingQueueSize"),
-        enqueue_counter=number("EnqueueCounter"),
-        dequeue_counter=number("DequeueCounter"),
-        dispatched_counter=number("DispatchedCounter"),
-        discarded=whole_or_none("DiscardedCount", values.get("DiscardedCount", values.get("Discarded"))),
-    )

@@ -263,6 +263,26 @@ class ClientState:
 
 
 @dataclass(frozen=True, slots=True)
+class UsageLimit:
+    """A line of ActiveMQ's log that says that a limit stops producers.
+
+    usage: whose limit it is, of systemUsage or of a policy entry's memoryLimit; "journal" is a store limit below one
+    file of the journal, so that the store takes nothing. kind, destination: where the producer sends; None and empty
+    where the line does not say. limit: bytes. blocked: for how many seconds, None: the line does not say.
+    """
+
+    file: str
+    time: int | None
+    line: int
+    usage: Literal["memory", "store", "temp", "job_scheduler", "journal"]
+    kind: Literal["queue", "topic"] | None = None
+    destination: str = ""
+    limit: int | None = None
+    blocked: int | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class QueueProblem:
     """What consumerStatus says of a client's queue. label: topic/broker/queue. words: the tool's own."""
 
@@ -486,6 +506,7 @@ class Evidence:
     topics: list[TopicSettings] = field(default_factory=list)
     group_settings: list[GroupSettings] = field(default_factory=list)
     brokers: list[BrokerConfiguration] = field(default_factory=list)
+    usage_limits: list[UsageLimit] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
 

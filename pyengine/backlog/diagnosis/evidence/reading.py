@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyengine.backlog.diagnosis.evidence import (
+    activemq_log,
+    admin_query,
     arthas,
     broker_log,
     client_log,
@@ -25,6 +27,7 @@ from pyengine.backlog.diagnosis.evidence import (
     stacks,
     store_files,
     tables,
+    web_console,
 )
 from pyengine.backlog.diagnosis.evidence.clocks import with_days
 from pyengine.backlog.diagnosis.evidence.model import Evidence, Remark, Source
@@ -53,6 +56,7 @@ def readers(properties: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
     return (
         Reader("activemq.xml", configuration.recognises, partial(configuration.read, properties=properties)),
         Reader("Jolokia JSON", jolokia.recognises, jolokia.read),
+        Reader("ActiveMQ's web console", web_console.recognises, web_console.read),
         Reader("mqadmin consumerStatus", running_info.recognises, running_info.read),
         Reader("JSON of the RocketMQ dashboard or of Burrow", monitors.recognises, monitors.read),
         Reader("consumerOffset, offsets, topics or subscriptionGroup.json", store_files.recognises, store_files.read),
@@ -63,6 +67,8 @@ def readers(properties: Mapping[str, str] | None = None) -> tuple[Reader, ...]:
         Reader("rocketmq_client.log", client_log.recognises, client_log.read),
         Reader("broker.log of RocketMQ", broker_log.recognises, broker_log.read),
         Reader("tables of mqadmin, activemq-admin and Kafka's tools", _is_table, _tables),
+        Reader("activemq-admin query", admin_query.recognises, admin_query.read),
+        Reader("ActiveMQ's log", activemq_log.recognises, activemq_log.read),
         Reader("log of a Kafka consumer", kafka_log.recognises, kafka_log.read),
         Reader("log with exceptions of RocketMQ's client", connections.recognises, client_log.read),
     )

@@ -19,6 +19,10 @@ from pyengine.errors import InvalidSelectorError
 
 STOPPED = 30.0
 HOARD = 50
+FLOW_CONTROL = say(
+    "Producer flow control stops senders. Drain the slow consumer behind it, or raise the destination's memory limit; "
+    "for topics set a pendingMessageLimitStrategy."
+)
 READ_CAUSE = say("Read the property dlqDeliveryFailureCause of these messages: it names what failed.")
 
 
@@ -426,10 +430,7 @@ def blocked_producers(queue: Watched) -> Iterator[Finding]:
                     memory_percent=queue.last.memory_percent,
                 ),
             ),
-            say(
-                "Producer flow control stops senders. Drain the slow consumer behind it, or raise the "
-                "destination's memory limit; for topics set a pendingMessageLimitStrategy."
-            ),
+            FLOW_CONTROL,
         )
 
 

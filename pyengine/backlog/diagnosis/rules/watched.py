@@ -89,7 +89,9 @@ def watch(evidence: Evidence) -> Iterator[Watched]:
         lambda s: (s.broker, s.kind, s.destination, s.consumer_id, s.label, s.subscription_name),
     )
     shown = {(each.broker, each.kind, each.destination) for each in evidence.subscriptions}
-    for states in by_time(evidence.destinations, lambda d: (d.broker, d.kind, d.name)).values():
+    for states in by_time(
+        [*evidence.destinations, *topics_alone(evidence)], lambda d: (d.broker, d.kind, d.name)
+    ).values():
         last = states[-1]
         pairs = tuple(
             (seen[0], seen[-1])
@@ -100,6 +102,14 @@ def watch(evidence: Evidence) -> Iterator[Watched]:
         came_since = before(evidence, states[0]) if is_dead_letter_queue(last) else None
         counted = (last.broker, last.kind, last.name) not in shown
         yield Watched(states[0], last, pairs, broker_of(evidence.brokers, last), came_since, counted)
+
+
+def topics_alone(evidence: Evidence) -> Iterator[DestinationState]:
+    """Topics of which only subscriptions were read: what waits lies with these."""
+    known = {(each.broker, each.name) for each in evidence.destinations if each.kind == "topic"}
+    for each in evidence.subscriptions:
+        if each.kind == "topic" and (each.broker, each.destination) not in known:
+            yield DestinationState(each.file, each.time, each.broker, each.destination, "topic", 0, int(each.active))
 
 
 def before(evidence: Evidence, new: DestinationState) -> DestinationState | None:
