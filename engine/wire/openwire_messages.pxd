@@ -13,6 +13,7 @@ from pyengine._engine.wire.data_structure cimport DataStructure
 cpdef str id_text(DataStructure identity)
 cpdef DataStructure message_id(str text, int64_t broker_sequence=*)
 cpdef object destination_of(DataStructure structure)
+cdef int address(Message message, DataStructure destination) except -1     # sets the message's destination
 cpdef DataStructure structure_of(object data)
 cpdef object reported(DataStructure structure)
 cpdef Message message_of(DataStructure command)

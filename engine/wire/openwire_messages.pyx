@@ -8,6 +8,7 @@ from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch
 from pyengine._engine.java cimport value as java
 from pyengine._engine.java.modified_utf8 cimport decode_modified_utf8, encode_modified_utf8
 from pyengine._engine.java.value cimport Value, python_value
+from pyengine._engine.message.conversion cimport destination_text, hidden_prefix
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.wire.byte_block cimport Block, put, written
 from pyengine._engine.wire.data_structure cimport DataStructure, StructureType
@@ -230,12 +231,39 @@ cpdef DataStructure message_id(str text, int64_t broker_sequence=0):
     return new_structure(MESSAGE_ID, values)
 
 
+cdef class Where:
+    """A destination that a command names."""
+
+    cdef object destination
+    cdef str text                   # qualified
+    cdef int hidden                 # see Envelope
+
+    def __reduce__(self):
+        raise TypeError("what a structure means is not pickled")
+
+
+cdef Where where_of(DataStructure structure):
+    cdef object found = structure.meaning
+    cdef Where where
+    if found is None:
+        where = Where.__new__(Where)
+        where.destination = Destination(structure.physical_name, KINDS[structure.kind.name])
+        where.text = destination_text(str(where.destination), "destination")
+        where.hidden = <int> hidden_prefix(where.text)
+        found = structure.meaning = where
+    return found
+
+
 cpdef object destination_of(DataStructure structure):
     """The destination that a command names; kept with the structure."""
-    cdef object found = structure.meaning
-    if found is None:
-        found = structure.meaning = Destination(structure.physical_name, KINDS[structure.kind.name])
-    return found
+    return where_of(structure).destination
+
+
+cdef int address(Message message, DataStructure destination) except -1:
+    cdef Where where = where_of(destination)
+    message._destination = where.text
+    message._destination_hidden = where.hidden
+    return 0
 
 
 @lru_cache(maxsize=4096)

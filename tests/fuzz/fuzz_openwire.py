@@ -2,7 +2,8 @@
 
 Checked: what was written is read again, in any version and encoding, with and without cache, however the bytes are cut;
 of damaged frames a reader raises nothing but ProtocolError, the same commands and the same error come out however the
-bytes are cut, it keeps no more bytes than were fed, and what it read can be written. The seed decides every input.
+bytes are cut, it keeps no more bytes than were fed, and what it read can be written; what a message means is refused,
+or written again with the same meaning. The seed decides every input.
 """
 
 from __future__ import annotations
@@ -14,15 +15,20 @@ from typing import Any
 
 from pyengine._engine.wire.data_structure import VERSIONS, DataStructure, JavaThrowable, StructureType
 from pyengine._engine.wire.openwire import OpenWireReader, OpenWireWriter
+from pyengine._engine.wire.openwire_messages import command_of, message_of
 from pyengine._engine.wire.openwire_types import TYPES
-from pyengine._engine.wire.primitives import read_primitive_map, read_primitives
-from pyengine.errors import ProtocolError
+from pyengine._engine.wire.primitives import read_primitive_map, read_primitives, write_primitive_map
+from pyengine.errors import ProtocolError, PyengineError
 from tests.fuzz import campaign
 
 CONCRETE = [kind for kind in TYPES.values() if kind.number > 0]
 STRINGS = (None, "", "a", "ID:host-1:1", "queue.A", "é你", "\0", "\U0001f680", "x" * 200)
 NUMBERS = (0, 1, -1, 127, 128, 255, 65535, 65536, 2**31 - 1, -(2**31), 2**40, 2**63 - 1, -(2**63))
 LIMIT = 5000
+ENTRIES: tuple[tuple[str, Any], ...] = (
+    ("int", -5), ("long", 1 << 40), ("string", "é"), ("boolean", True), ("float", 0.5), ("double", 1.5), ("byte", -1),
+    ("short", 300), ("char", "c"), ("null", None), ("map", [("a", "list", [("int", 1)])]), ("bytes", b"1"),
+)  # fmt: skip
 
 
 def number(chance: random.Random, bits: int) -> int:
@@ -123,11 +129,39 @@ def check(chance: random.Random) -> Counter[str]:
     assert whole == read(hostile, pieces, version, settings), (hostile, version, settings)
     for each in whole[0]:
         rewrite(each, version, settings)
+        read_message(each)
+    read_message(message(chance))
     body = chance.randbytes(chance.randrange(30))
     for function in (read_primitive_map, read_primitives):
         with contextlib.suppress(ProtocolError):
             function(body)
     return Counter({"commands": len(sent), "hostile": len(whole[0]), "refused": bool(whole[1])})
+
+
+def message(chance: random.Random) -> DataStructure:
+    """A message whose properties and body are sometimes damaged."""
+    items = [(f"n{place}", *chance.choice(ENTRIES)) for place in range(chance.randrange(4))]
+    parts = [write_primitive_map(items), chance.choice((b"", b"\0\0\0\2ab", write_primitive_map(items)))]
+    kind = chance.choice([each for each in CONCRETE if each.extends(TYPES["Message"])])
+    return kind(
+        message_id=TYPES["MessageId"](producer_id=TYPES["ProducerId"](connection_id="ID:a-1:1")),
+        **dict(
+            zip(
+                ("marshalled_properties", "content"),
+                [damaged(chance, part) if part and chance.randrange(2) else part for part in parts],
+                strict=True,
+            )
+        ),
+    )
+
+
+def read_message(command: DataStructure) -> None:
+    """What a message means is refused, or can be said again and means the same."""
+    if command.kind.extends(TYPES["Message"]):
+        with contextlib.suppress(PyengineError):
+            found = message_of(command)
+            again = message_of(command_of(found))
+            assert again.properties() == found.properties() or "nan" in str(found.properties()), command
 
 
 def rewrite(command: DataStructure, version: int, settings: dict[str, bool]) -> None:

@@ -9,17 +9,15 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from pyengine._engine.wire.data_structure import DataStructure
 from pyengine._engine.wire.openwire import MAX_FRAME_SIZE, OpenWireReader, OpenWireWriter
+from pyengine.activemq._runtime.openwire_client import CommandChannel
 from pyengine.activemq.transport.openwire_format import HANDSHAKE_SIZE, KEEP_ALIVE, WireFormat
 from pyengine.activemq.transport.tcp_options import TcpOptions
 from pyengine.clock import Clock
 from pyengine.errors import IllegalStateError, JMSError, PyengineError
-from pyengine.visible import logger
-
-LOG = logger("pyengine.activemq")
 
 
 class ChannelFailedError(JMSError):
@@ -32,10 +30,6 @@ class Link(Protocol):
     @property
     def host(self) -> str:
         """The host that is at its other end."""
-
-    @property
-    def now(self) -> int:
-        """ms that only go forward."""
 
     def open(self, arrived: Callable[[bytes], None], lost: Callable[[str], None]) -> None:
         """Connect. Nothing is read before ``read``. Raises JMSError."""
@@ -80,23 +74,18 @@ class Channel(Protocol):
         """Wait for its threads."""
 
 
-class OpenWireChannel:
+class OpenWireChannel(CommandChannel):
     """The connection to one broker. Raises JMSError from ``start`` if the broker cannot be reached."""
 
     def __init__(self, link: Link, options: TcpOptions, clock: Clock) -> None:
+        super().__init__(link, OpenWireReader(max_frame_size=HANDSHAKE_SIZE), OpenWireWriter())
         self.wire_format: WireFormat = options.format
-        self.failure: str | None = None
-        self._link = link
+        self._link: Link
         self._options = options
         self._clock = clock
-        self._reader = OpenWireReader(max_frame_size=HANDSHAKE_SIZE)
-        self._writer = OpenWireWriter()
-        self._writing = threading.Lock()
         self._state = threading.Condition()
         self._agreed = False
-        self._closed = False
-        self._last_read = self._last_write = 0
-        self.listener = ChannelListener(lambda command: None, lambda reason: None)
+        self.listener: ChannelListener = ChannelListener(lambda command: None, lambda reason: None)
 
     def __str__(self) -> str:
         return str(self._link)
@@ -105,7 +94,6 @@ class OpenWireChannel:
         """See Channel."""
         self.listener = listener
         self._link.open(self._arrived, self._fail)
-        self._last_read = self._last_write = self._link.now
         try:
             self.oneway(replace(self._options.format, host=self._link.host).command())
             self._link.read()
@@ -128,20 +116,9 @@ class OpenWireChannel:
         if self._closed:
             raise IllegalStateError("The connection is closed")
 
-    def oneway(self, command: DataStructure) -> None:
-        """See Channel."""
-        with self._writing:
-            self._check()
-            data = self._writer.write(command)
-            try:
-                self._link.write(data)
-            except OSError as error:
-                failure = str(error)
-            else:
-                self._last_write = self._link.now
-                return
-        self._fail(failure)
-        raise ChannelFailedError(f"the connection failed: {failure}")
+    def _broken(self, reason: str) -> NoReturn:
+        self._fail(reason)
+        raise ChannelFailedError(f"the connection failed: {reason}")
 
     def _fail(self, reason: str) -> None:
         with self._state:
@@ -165,26 +142,8 @@ class OpenWireChannel:
 
     # Commands in
 
-    def _arrived(self, data: bytes) -> None:
-        self._last_read = self._link.now
-        try:
-            self._reader.feed(data)
-            for command in self._reader:
-                if self._closed:
-                    return
-                name = command.kind.name
-                if name == "WireFormatInfo":
-                    self._negotiate(command)
-                elif name == "KeepAliveInfo":
-                    if command.response_required:
-                        self.oneway(KEEP_ALIVE)
-                else:
-                    self.listener.received(command)
-        except PyengineError as error:
-            self._fail(str(error))
-        except Exception as error:
-            LOG.exception("%s: what the broker sent could not be handled", self)
-            self._fail(str(error))
+    def _answer_keep_alive(self) -> None:
+        self.oneway(KEEP_ALIVE)
 
     def _negotiate(self, command: DataStructure) -> None:
         self.wire_format = agreed = self._options.format.agree(command)
@@ -211,15 +170,17 @@ class OpenWireChannel:
     def _keep_alive(self, interval: int) -> None:
         if self._closed or self.failure is not None:
             return
-        if self._link.now - self._last_write >= interval * 9 // 10:
+        if not self._written:
             with suppress(PyengineError):
                 self.oneway(KEEP_ALIVE)
+        self._written = False
         self._later(interval, lambda: self._keep_alive(interval))
 
     def _look_for_silence(self, interval: int) -> None:
         if self._closed or self.failure is not None:
             return
-        if self._link.now - self._last_read >= interval:
+        if not self._received:
             self._fail(f"Channel was inactive for too (>{interval}) long: {self._link}")
             return
+        self._received = False
         self._later(interval, lambda: self._look_for_silence(interval))

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from pyengine._engine.activemq.commands.message_ack import MessageAck
 from pyengine._engine.activemq.commands.message_dispatch import MessageDispatch
 from pyengine._engine.message.message import Message
 from pyengine._engine.wire import openwire_messages as openwire
-from pyengine._engine.wire.data_structure import DataStructure
+from pyengine._engine.wire.data_structure import DataStructure, JavaThrowable
 from pyengine._engine.wire.dispatched_messages import DispatchedMessages
 from pyengine._engine.wire.openwire_types import NO_COMMAND, TYPES
+from pyengine.activemq._runtime.openwire_client import OpenWireClient
 from pyengine.activemq.transport.commands import (
     ConnectionInfo,
     ConnectionSink,
@@ -26,12 +26,13 @@ from pyengine.activemq.transport.commands import (
 from pyengine.activemq.transport.java_exceptions import cause_of, error_of
 from pyengine.activemq.transport.openwire_channel import Channel, ChannelListener
 from pyengine.activemq.transport.tcp_options import TcpOptions
-from pyengine.clock import Clock, Worker
+from pyengine.clock import Clock, SystemClock, Worker
 from pyengine.destinations import Destination
 from pyengine.errors import IllegalStateError, JMSError, PyengineError
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
+EXCEPTION_RESPONSE = TYPES["ExceptionResponse"]
 TEMPORARY = Destination("ActiveMQ.Advisory.TempQueue,ActiveMQ.Advisory.TempTopic", "topic")
 
 
@@ -40,25 +41,45 @@ def _removal(identity: DataStructure, last_delivered: int) -> DataStructure:
 
 
 class _Answer:
-    """The answer to one command, for the thread that waits for it."""
+    """The answer to one command, for the thread that waits for it. clock: of its waits."""
 
-    __slots__ = ("arrived", "command", "failure")
+    __slots__ = ("_arrived", "_clock", "_given", "command", "failure")
 
-    def __init__(self) -> None:
-        self.arrived = threading.Condition()
+    def __init__(self, clock: Clock) -> None:
         self.command: DataStructure | None = None
         self.failure: str | None = None
+        self._clock = clock
+        # With real threads a lock, which is taken until the answer is given, is half the work of a condition.
+        self._given = threading.Lock() if type(clock) is SystemClock else None
+        self._arrived = threading.Condition() if self._given is None else None
+        if self._given is not None:
+            self._given.acquire()
 
-    def is_given(self) -> bool:
+    def _is_given(self) -> bool:
         return self.command is not None or self.failure is not None
 
+    def wait(self, patience: int | None) -> bool:
+        """Whether it is given within so many ms; None: for ever."""
+        if self._given is not None:
+            return self._given.acquire(timeout=-1 if patience is None else min(patience / 1000, threading.TIMEOUT_MAX))
+        assert self._arrived is not None
+        with self._arrived:
+            return self._clock.wait(self._arrived, self._is_given, patience)
+
     def give(self, command: DataStructure | None, failure: str | None = None) -> None:
-        with self.arrived:
+        """It came, or will not; the first time counts."""
+        if self._given is not None:
+            if not self._is_given():
+                self.command, self.failure = command, failure
+                self._given.release()
+            return
+        assert self._arrived is not None
+        with self._arrived:
             self.command, self.failure = command, failure
-            self.arrived.notify_all()
+            self._arrived.notify_all()
 
 
-class OpenWireTransport:
+class OpenWireTransport(OpenWireClient):
     """A client at a broker of the network: Transport's calls as OpenWire's commands, and the answers to them.
 
     channel: where the commands go out. options: of the connection. clock: of its waits. fault_tolerant: the channel
@@ -71,21 +92,17 @@ class OpenWireTransport:
     """
 
     def __init__(self, channel: Channel, options: TcpOptions, clock: Clock, *, fault_tolerant: bool = False) -> None:
+        super().__init__(channel, options, clock)
         self.fault_tolerant = fault_tolerant
-        self._channel = channel
-        self._options = options
-        self._clock = clock
+        self._channel: Channel
+        self._options: TcpOptions
+        self._clock: Clock
+        self._answers: dict[int, _Answer]
+        self._sink: ConnectionSink | None
         self._state = threading.Lock()
-        self._answers: dict[int, _Answer] = {}
-        self._commands = 0
-        self._failed: str | None = None
-        self._closed = False
         self._leaving = False  # the broker ends the connection, as it is asked to
-        self._sink: ConnectionSink | None = None
-        self._consumers: dict[str, DispatchedMessages] = {}
         # Sessions that the broker knows -> their consumers and producers, which number their ids each by themselves.
         self._sessions: dict[str, set[DataStructure]] = {}
-        self._foreign_ids: dict[str, DataStructure] = {}
         self._temporary: set[Destination] = set()
         self._worker: Worker | None = None
         self._info: ConnectionInfo | None = None
@@ -141,50 +158,32 @@ class OpenWireTransport:
 
     # Commands out
 
-    def _send(self, command: DataStructure) -> None:
-        """Without waiting for an answer."""
-        with self._state:
-            self._commands += 1
-            number = self._commands
-        self._check()
-        self._channel.oneway(command.replace(command_id=number))
-
-    def _request(self, command: DataStructure, timeout: int | None = None) -> DataStructure:
-        """Wait for the answer. Raises what the broker answers with, JMSError if none comes within ``timeout`` ms."""
-        answer = _Answer()
-        with self._state:
-            self._commands += 1
-            number = self._commands
-            self._answers[number] = answer
+    def _wait_for(self, number: int, command: DataStructure, timeout: int | None) -> DataStructure:
+        answer = self._answers[number] = _Answer(self._clock)
         try:
             self._check()
-            self._channel.oneway(command.replace(command_id=number, response_required=True))
+            self._channel.oneway(command)
         except BaseException:
             self._answers.pop(number, None)
             raise
         patience = self._options.request_timeout if timeout is None else timeout
-        with answer.arrived:
-            given = self._clock.wait(answer.arrived, answer.is_given, patience or None)
-        if not given:
+        if not answer.wait(patience or None):
             self._answers.pop(number, None)
             raise JMSError(f"{command.kind.name}: the broker did not answer within {patience} ms")
         if answer.failure is not None or answer.command is None:
             raise JMSError(f"the connection failed: {answer.failure}")
-        if answer.command.kind.name == "ExceptionResponse":
+        if answer.command.kind is EXCEPTION_RESPONSE:
             raise error_of(answer.command.exception)
         return answer.command
 
+    def _cause(self, text: str) -> JavaThrowable | None:
+        return cause_of(text)
+
     # Commands in
 
-    def _receive(self, command: DataStructure) -> None:
+    def _control(self, command: DataStructure) -> None:
         name = command.kind.name
-        if name == "MessageDispatch":
-            self._dispatch(command)
-        elif name.endswith("Response"):
-            answer = self._answers.pop(command.correlation_id, None)
-            if answer is not None:
-                answer.give(command)
-        elif name == "BrokerInfo":
+        if name == "BrokerInfo":
             self.broker_name = command.broker_name
         elif name == "ConsumerControl":
             if command.close and self._sink is not None and command.consumer_id is not None:
@@ -194,48 +193,19 @@ class OpenWireTransport:
         elif command is not NO_COMMAND and name not in ("ConnectionControl", "ProducerAck", "ControlCommand"):
             LOG.warning("%s: the broker sent a %s, which is not for a client", self, name)
 
-    def _dispatch(self, command: DataStructure) -> None:
-        if command.consumer_id is None:
-            return
-        consumer = openwire.id_text(command.consumer_id)
-        dispatched = self._consumers.get(consumer)
-        if dispatched is None:
-            return
-        content = command.message
-        if self._info is not None and consumer == f"{self._info.connection_id}:-1:1":
-            self._advised(content)
-            return
-        if content is None:
-            self._hand_over(MessageDispatch(consumer, None, None))
-            return
-        message = openwire.message_of(content)
-        if content.destination is not None:
-            message.destination = str(openwire.destination_of(content.destination))
-        identity = content.message_id
-        if identity.text_view is not None:
-            self._foreign_ids[openwire.id_text(identity)] = identity
-        message.redelivery_counter = command.redelivery_counter
-        message.broker_in_time, message.broker_out_time = content.broker_in_time, content.broker_out_time
-        dispatched.add(identity.broker_sequence_id, message.message_id or "")
-        where = openwire.destination_of(content.destination if command.destination is None else command.destination)
-        self._hand_over(MessageDispatch(consumer, where, message, command.redelivery_counter))
-
     def _hand_over(self, dispatch: MessageDispatch) -> None:
-        sink = self._sink
-        if sink is None:
-            return
-
-        def deliver() -> None:
-            answer = sink.dispatch(dispatch)
-            if answer is not None:
-                self.acknowledge(answer.ack, answer.failed)
-
         if not self._options.dispatch_on_worker:
-            deliver()
+            self._deliver(dispatch)
             return
         if self._worker is None:
             self._worker = self._clock.worker(f"ActiveMQ Connection Dispatcher: {self}")
-        self._worker.submit(deliver)
+        self._worker.submit(lambda: self._deliver(dispatch))
+
+    def _deliver(self, dispatch: MessageDispatch) -> None:
+        if self._sink is not None:
+            answer = self._sink.dispatch(dispatch)
+            if answer is not None:
+                self.acknowledge(answer.ack, answer.failed)
 
     def _advised(self, content: DataStructure | None) -> None:
         command = None if content is None else openwire.reported(content.data_structure)
@@ -269,7 +239,7 @@ class OpenWireTransport:
                 self._options.connect_response_timeout,
             )
             if self._options.watch_advisories:
-                watching = f"{info.connection_id}:-1:1"
+                watching = self._watching = f"{info.connection_id}:-1:1"
                 self._consumers[watching] = DispatchedMessages()
                 self._request(
                     TYPES["ConsumerInfo"](
@@ -413,59 +383,10 @@ class OpenWireTransport:
 
     # Messages
 
-    def send(
-        self,
-        connection_id: str,
-        destination: Destination,
-        message: Message,
-        transaction_id: str | None = None,
-        now: int | None = None,
-    ) -> None:
-        """See Transport. As in the real client only a persistent message outside a transaction waits for the broker's
-        answer, by default (ActiveMQSession.send)."""
-        options = self._options
-        transaction = None if transaction_id is None else openwire.transaction_id(transaction_id)
-        command = openwire.command_of(message, destination, transaction)
-        quick = not message.persistent or options.use_async_send or transaction is not None
-        if quick and not options.always_sync_send and not options.send_timeout:
-            self._send(command)
-        else:
-            self._request(command, options.send_timeout or None)
-
     def send_all(self, connection_id: str, destination: Destination, messages: list[Message]) -> None:
         """See Transport. One after the other: OpenWire has no command for several."""
         for message in messages:
             self.send(connection_id, destination, message)
-
-    def _message_id(self, text: str) -> DataStructure:
-        return self._foreign_ids.get(text) or openwire.message_id(text)
-
-    def acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None = None) -> None:
-        """See Transport. Only one outside a transaction without ``failed`` waits for the broker's answer."""
-        dispatched = self._consumers.get(ack.consumer_id)
-        if dispatched is None:
-            return
-        command = TYPES["MessageAck"](
-            destination=openwire.destination_structure(ack.destination),
-            transaction_id=None if ack.transaction_id is None else openwire.transaction_id(ack.transaction_id),
-            consumer_id=openwire.consumer_id(ack.consumer_id),
-            ack_type=int(ack.kind),
-            first_message_id=None if ack.first_message_id is None else self._message_id(ack.first_message_id),
-            last_message_id=self._message_id(ack.last_message_id),
-            message_count=ack.message_count,
-            poison_cause=cause_of(ack.poison_cause),
-        )
-        dispatched.acknowledge(ack)
-        try:
-            if failed is None and ack.transaction_id is None:
-                self._request(command)
-            else:
-                self._send(command)
-        except PyengineError as error:
-            if failed is None:
-                raise
-            if self._failed is None and not self._closed:
-                failed(error)
 
     def pull(self, pull: MessagePull) -> None:
         """See Transport."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -27,15 +26,12 @@ class SocketLink:
         self._tls: TlsLayer | None = None
         self._socket: socket.socket | None = None
         self._closed = False
+        # See Link.
+        self.write: Callable[[bytes], None] = self._not_open
         self._thread: threading.Thread | None = None
 
     def __str__(self) -> str:
         return f"{self._scheme}://{self.host}:{self._port}"
-
-    @property
-    def now(self) -> int:
-        """ms that only go forward."""
-        return time.monotonic_ns() // 1_000_000
 
     def open(self, arrived: Callable[[bytes], None], lost: Callable[[str], None]) -> None:
         """See Link."""
@@ -52,6 +48,7 @@ class SocketLink:
         if self._options.keep_alive:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         self._socket = found
+        self.write = found.sendall if self._tls is None else self._write_encrypted
         if self._closed:
             self.close()
         self._thread = threading.Thread(
@@ -78,10 +75,13 @@ class SocketLink:
         except OSError as error:
             lost(str(error))
 
-    def write(self, data: bytes) -> None:
-        """See Link."""
+    def _not_open(self, data: bytes) -> None:
+        raise OSError(f"{self} is not open")
+
+    def _write_encrypted(self, data: bytes) -> None:
         assert self._socket is not None
-        self._socket.sendall(data if self._tls is None else self._tls.wrap(data))
+        assert self._tls is not None
+        self._socket.sendall(self._tls.wrap(data))
 
     def close(self) -> None:
         """See Link."""
