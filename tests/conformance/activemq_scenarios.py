@@ -229,6 +229,10 @@ class Replay:
         self.broker.on(DeadLetter, self.dead_letter)
         self.broker.on(ConsumerClosed, self.removed)
 
+    def reach(self) -> Any:
+        """What a new connection has as its broker."""
+        return self.watched
+
     # What is seen
 
     def say(self, **entry: Any) -> None:
@@ -276,7 +280,7 @@ class Replay:
             texts["jms.alwaysSessionAsync"] = False
         factory = activemq.ConnectionFactory(
             f"vm://localhost?{urlencode({key: str(value).lower() for key, value in texts.items()})}",
-            broker=self.watched,
+            broker=self.reach(),
             unknown_options=activemq.UnknownOptions.IGNORE,
         )
         if new:
@@ -577,9 +581,9 @@ def identify(case: dict[str, Any]) -> str:
     return str(case["id"])
 
 
-def play(case: dict[str, Any]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def play(case: dict[str, Any], kind: type[Replay] = Replay) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """What every step shows, and the end."""
-    player = Replay(case)
+    player = kind(case)
     try:
         shown = [player.step(step) for step in case["steps"]]
         return shown, player.final(case["final"])

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from tests.conformance.activemq_scenarios import play
+from tests.conformance.activemq_scenarios import Replay, play
+from tests.differential.over_wire import WireReplay
 from tests.differential.real import ANSWERS, ORDER, RealBroker
 
 Script = dict[str, Any]
@@ -36,9 +37,15 @@ def questions(case: Script) -> Script:
 
 
 def differences(case: Script) -> list[Any]:
-    """What pyengine shows otherwise than the real broker: (number of the step, what), and the end."""
+    """What pyengine shows otherwise than the real broker: (number of the step, what), and the end; in this process, or
+    if that is the same, over OpenWire."""
+    return differences_of(case, Replay) or differences_of(case, WireReplay)
+
+
+def differences_of(case: Script, kind: type[Replay]) -> list[Any]:
+    """The same of clients that reach the broker in one way."""
     try:
-        shown, final = play({"release": "newest"} | case)
+        shown, final = play({"release": "newest"} | case, kind)
     except Exception as error:  # a defect of ours is a difference too, and is shrunk like one
         return [f"{type(error).__name__}: {error}"]
     found: list[Any] = [

@@ -44,6 +44,8 @@ from pyengine.errors import AuthenticationError, InvalidClientIDError, JMSError,
 from pyengine.visible import logger
 
 LOG = logger("pyengine.activemq")
+XA_EXCEPTION = "javax.transaction.xa.XAException"
+XA_ROLLED_BACK_OTHER = 104  # XAException.XA_RBOTHER, which clients read behind "xaErrorCode:"
 FAREWELL = 2.0  # seconds after which a client goes whose connection was refused
 _EXCEPTION_RESPONSE, _DATA_ARRAY_RESPONSE = TYPES["ExceptionResponse"], TYPES["DataArrayResponse"]
 _CONNECTION_CONTROL, _CONSUMER_CONTROL = TYPES["ConnectionControl"], TYPES["ConsumerControl"]
@@ -307,7 +309,13 @@ class OpenWireSession(OpenWireTraffic):
         elif kind == ROLLBACK:
             self._broker.rollback(name)
         elif kind == PREPARE:
-            raise JMSError(f"{name}: a transaction in two phases is not supported")
+            # What a resource answers that has rolled back on its own: the transaction manager rolls back the others.
+            self._broker.rollback(name)
+            text = f"{name}: rolled back: this broker commits in one phase only, XA's prepare is not supported"
+            LOG.warning("%s: refused: %s", self.connection_id, text)
+            return _EXCEPTION_RESPONSE(
+                exception=JavaThrowable(XA_EXCEPTION, f"{text} xaErrorCode:{XA_ROLLED_BACK_OTHER}")
+            )
         elif kind not in (FORGET, END):
             raise JMSError(f"Unknown transaction info type: {kind}")
         return None

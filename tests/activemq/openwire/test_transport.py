@@ -253,3 +253,43 @@ def test_a_command_before_the_connection_is_answered_with_an_exception(broker: B
             command = peer.receive()
     assert command is not None
     assert (command.correlation_id, command.exception.message) == (7, "a command before the ConnectionInfo")
+
+
+def test_an_xa_transaction_commits_in_one_phase_and_its_prepare_is_refused_and_rolled_back(broker: Broker) -> None:
+    connection, producer = TYPES["ConnectionId"](value="ID:xa-1:1"), TYPES["ProducerId"](connection_id="ID:xa-1:1")
+    queue = TYPES["ActiveMQQueue"](physical_name="XA")
+
+    def answer(peer: Peer, command: DataStructure) -> DataStructure:
+        peer.send(command.replace(command_id=9, response_required=True))
+        while True:
+            found = peer.receive()
+            assert found is not None
+            if found.kind.name.endswith("Response"):
+                return found
+
+    def work(peer: Peer, branch: int) -> DataStructure:
+        """Start and end of a branch, with a message sent in it; a transaction command of it."""
+        identity = TYPES["XATransactionId"](format_id=1, global_transaction_id=b"\1", branch_qualifier=bytes([branch]))
+        info = TYPES["TransactionInfo"](connection_id=connection, transaction_id=identity)
+        message = TYPES["MessageId"](producer_id=producer, producer_sequence_id=branch)
+        sent = TYPES["ActiveMQTextMessage"](
+            producer_id=producer, destination=queue, transaction_id=identity, message_id=message, persistent=True
+        )
+        for command in (info, sent, info.replace(type=7)):
+            assert answer(peer, command).kind.name == "Response"
+        return info
+
+    with Peer(broker.transport_connectors[0].port) as peer:
+        answer(peer, TYPES["ConnectionInfo"](connection_id=connection, client_id="xa"))
+        assert answer(peer, work(peer, 1).replace(type=2)).kind.name == "Response"
+        assert broker.view("XA").queue_size == 1
+        two = work(peer, 2)
+        refused = answer(peer, two.replace(type=1)).exception
+        assert refused.class_name == "javax.transaction.xa.XAException"
+        assert refused.message == (
+            "XID:[1,globalId=01,branchId=02]: rolled back: this broker commits in one phase only, XA's prepare is not "
+            "supported xaErrorCode:104"
+        )
+        assert "has not been started" in answer(peer, two.replace(type=3)).exception.message
+        assert answer(peer, TYPES["TransactionInfo"](connection_id=connection, type=5)).data == []
+    assert broker.view("XA").queue_size == 1
