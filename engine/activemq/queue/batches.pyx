@@ -70,7 +70,7 @@ cdef int64_t offer_rows(Rounds rounds, const Rows* rows, int64_t start, int64_t 
             continue
         else:
             acknowledge(rounds, prompt, first)
-        settle(rounds, prompt, now)
+        make_rounds(rounds, prompt, now)
         if lines is not None:
             lines.take(rounds)
         idle = rounds.idle()
@@ -109,17 +109,12 @@ cdef int acknowledge(Rounds rounds, set prompt, int64_t first) except -1:
     return 0
 
 
-cdef int settle(Rounds rounds, set prompt, int64_t now) except -1:
+cdef int make_rounds(Rounds rounds, set prompt, int64_t now) except -1:
     # Run the due rounds, each with the acknowledgements of consumers that do it at once.
-    cdef int64_t index
-    while rounds.state.rounds_due > 0 or rounds.echo:
-        index = rounds.out_size
-        if not rounds.round(now):
-            break
-        if not rounds.stirred:   # nothing changed, so the remaining rounds change nothing either
-            rounds.state.rounds_due = 0
-            rounds.echo = False
+    cdef int64_t index = rounds.out_size
+    while rounds.next_round(now):
         acknowledge(rounds, prompt, index)
+        index = rounds.out_size
     return 0
 
 
@@ -492,7 +487,7 @@ def settle_runs(list queues not None, list prompts not None, int64_t now):
         rounds.out_size = 0
         lines.begin(rounds, run, INT64_MAX)
         lines.offset = 0
-        settle(rounds, prompts[run], now)
+        make_rounds(rounds, prompts[run], now)
         lines.take(rounds)
     return lines.arrays()[:4]
 

@@ -14,7 +14,6 @@ cdef int verdict_of(Rounds rounds, int32_t message, int32_t slot) except -1:
     # Verdict of one consumer about one message, in the order in which the broker checks.
     cdef Message* it = &rounds.messages.at[message]
     cdef int32_t owner, match = it.match
-    cdef int32_t connection = rounds.consumers.predicates[rounds.consumers.at[slot].predicate].connection
     if rounds.consumers.at[slot].browser:
         return Verdict.BROWSES
     if rounds.consumers.full(slot):
@@ -24,7 +23,7 @@ cdef int verdict_of(Rounds rounds, int32_t message, int32_t slot) except -1:
     if rounds.consumers.classes[match].target >= 0 and rounds.consumers.classes[match].target_slot != slot:
         return Verdict.NOT_TARGET
     if not rounds.consumers.matches(match, slot):
-        return Verdict.REFUSES_LOCAL if connection >= 0 and connection == it.connection else Verdict.REFUSES
+        return Verdict.REFUSES_LOCAL if is_local(rounds, message, slot) else Verdict.REFUSES
     if rounds.consumers.elected not in (-1, slot):
         return Verdict.STANDS_BY
     if it.group >= 0 and it.group_sequence != 1:

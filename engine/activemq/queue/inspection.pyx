@@ -5,7 +5,6 @@ from libc.stdint cimport int32_t, int64_t
 from pyengine._engine.java.value cimport RAISED, TRUE
 from pyengine._engine.matching.consumer_filter cimport answer
 from pyengine._engine.activemq.queue.consumer_list cimport Consumer
-from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, IN_FLIGHT, STORED, STRANDED, WAITING
 from pyengine._engine.activemq.queue.queue_state cimport QueueState
 
 
@@ -28,29 +27,19 @@ cdef int64_t expiring_messages(QueueState state) noexcept:
     cdef int32_t message
     cdef int64_t total = 0
     for message in range(state.messages.slots):
-        total += (state.messages.at[message].expiration > 0
-                  and state.messages.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED))
+        total += state.messages.at[message].expiration > 0 and state.messages.on_queue(message)
     return total
 
 
 cdef list held_by(QueueState state, int32_t slot):
-    cdef int32_t message = state.consumers.at[slot].held.first
-    cdef list result = []
-    while message >= 0:
-        result.append(state.handle_of(message))
-        message = state.messages.at[message].next
-    return result
+    return state.messages.handles(&state.consumers.at[slot].held)
 
 
 cdef list waiting_handles(QueueState state):
     cdef int tier
-    cdef int32_t message
     cdef list result = []
     for tier in range(20):
-        message = state.pending.window[tier].first
-        while message >= 0:
-            result.append(state.handle_of(message))
-            message = state.messages.at[message].next
+        result += state.messages.handles(&state.pending.window[tier])
     return result
 
 
@@ -58,7 +47,7 @@ cdef list all_handles(QueueState state):
     cdef int32_t message
     cdef list found = []
     for message in range(state.messages.slots):
-        if state.messages.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
+        if state.messages.on_queue(message):
             found.append((state.messages.at[message].sequence, state.handle_of(message)))
     found.sort()
     return [handle for _, handle in found]

@@ -70,6 +70,13 @@ cdef class MessageSlots:
     cdef int discard(self, int32_t message) except -1
     cdef int shed(self) except -1                             # every slot is free: frees the memory of a peak
 
+    cdef list handles(self, Chain* chain)                     # of its messages, in order
+    cdef inline int64_t handle_of(self, int32_t message) noexcept nogil:
+        return (<int64_t> self.at[message].generation << 32) | message
+
+    cdef inline bint on_queue(self, int32_t message) noexcept nogil:
+        return self.at[message].whereabouts not in (NOWHERE, REMOVED)
+
     cdef inline void link(self, Chain* chain, int32_t message) noexcept nogil:
         append_slot(chain, &self.at.previous, sizeof(Message), message)
 

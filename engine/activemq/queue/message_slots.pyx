@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
+from pyengine._engine.lowlevel.linked_list cimport Chain
 from pyengine._engine.lowlevel.memory cimport resize, try_resize
 
 
@@ -70,6 +71,14 @@ cdef class MessageSlots:
         self.at[message].acknowledged = 0
         self.at[message].errors = 0
         self.at[message].unread = 0
+
+    cdef list handles(self, Chain* chain):
+        cdef int32_t message = chain.first
+        cdef list result = []
+        while message >= 0:
+            result.append(self.handle_of(message))
+            message = self.at[message].next
+        return result
 
     cdef int discard(self, int32_t message) except -1:
         cdef PyObject* body = self.at[message].body

@@ -19,7 +19,7 @@ from pyengine._engine.activemq.queue.hold_reasons cimport held_arrays, reason_of
 from pyengine._engine.activemq.queue.inspection cimport (
     all_handles, counters_at, expiring_messages, held_by, is_wanted, statistics_of, waiting_handles,
 )
-from pyengine._engine.activemq.queue.message_slots cimport IN_DOUBT, IN_FLIGHT, STORED, STRANDED, WAITING
+from pyengine._engine.activemq.queue.message_slots cimport STORED
 from pyengine._engine.activemq.queue.queue_state cimport QueueState
 from pyengine._engine.activemq.queue.rounds cimport Handout, rounds_of
 from pyengine._engine.activemq.queue.settlement cimport commit_transaction, roll_back_transaction, settle
@@ -408,7 +408,7 @@ cdef class Queue:
         cdef int32_t message
         cdef int64_t before = self.state.totals.dequeues
         for message in range(self.messages.slots):
-            if self.messages.at[message].whereabouts in (WAITING, IN_DOUBT, STORED, IN_FLIGHT, STRANDED):
+            if self.messages.on_queue(message):
                 self.state.take_off(message)
         self.state.after_messages()
         return self.state.totals.dequeues - before

@@ -363,7 +363,7 @@ cdef class QueueState:
         return message
 
     cdef object handle_of(self, int32_t message):
-        return (<int64_t> self.messages.at[message].generation << 32) | message
+        return self.messages.handle_of(message)
 
     cdef object object_of(self, int32_t message):
         return <object> self.messages.at[message].body if self.messages.at[message].body != NULL else None

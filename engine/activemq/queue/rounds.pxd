@@ -76,6 +76,7 @@ cdef class Rounds:
     cdef int start_over(self) except -1                          # as constructed, with its consumers
     cdef bint at_rest(self) noexcept                             # until a consumer joins, leaves or acknowledges
     cdef int ask_again(self) except -1
+    cdef bint next_round(self, int64_t now) except -1            # False: none is due, or a start delay holds it back
     cdef int run_wakeups(self, int64_t now, int64_t limit) except -1
     cdef int strand_page(self, int64_t start, int64_t fresh) except -1
     cdef inline void open_round(self) noexcept:
@@ -90,6 +91,7 @@ cdef class Rounds:
     cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1
     cdef int64_t serve(self, int64_t wanted, int64_t now) except -1     # page in, then dispatch these and waiting ones
     cdef int keep_page(self) except -1                           # the page of an interrupted round waits
+    cdef void place_page(self, int64_t fresh) noexcept           # among the waiting messages, from ``placed`` on
     cdef int look_for_expired(self, int64_t now, int64_t limit) except -1
     cdef bint looks_further(self, int64_t limit) noexcept        # a look would page in
     cdef list paged_in(self)

@@ -97,16 +97,19 @@ cdef class Rounds:
         return (self.state.page_size >= 0 and self.pending.waiting >= self.state.page_size
                 or self.state.lazy_dispatch and self.consumers.free_slots() <= 0)
 
-    cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
+    cdef bint next_round(self, int64_t now) except -1:
         # After a round without a change the other requested rounds change nothing.
+        if self.state.rounds_due <= 0 and not self.echo or not self.round(now):
+            return False
+        if not self.stirred:
+            self.state.rounds_due = 0
+            self.echo = False
+        return True
+
+    cdef int run_wakeups(self, int64_t now, int64_t limit) except -1:
         self.state.refuse_while_asked()
-        while (self.state.rounds_due > 0 or self.echo) and limit != 0:
+        while limit != 0 and self.next_round(now):
             limit -= limit > 0
-            if not self.round(now):
-                break
-            if not self.stirred:
-                self.state.rounds_due = 0
-                self.echo = False
         return 0
 
     cdef int ask_again(self) except -1:
@@ -131,7 +134,7 @@ cdef class Rounds:
         it.sequence = -1
         it.redeliveries = it.group_first = 0
         if message >= 0:
-            it.handle = (<int64_t> self.messages.at[message].generation << 32) | message
+            it.handle = self.messages.handle_of(message)
             it.sequence = self.messages.at[message].sequence
             it.redeliveries = self.messages.at[message].redeliveries
             it.group_first = self.messages.at[message].group_first
@@ -199,12 +202,15 @@ cdef class Rounds:
         return taken
 
     cdef int keep_page(self) except -1:
-        cdef int64_t index
-        for index in range(self.placed, self.fresh_size):
-            self.pending.wait(self.fresh[index], False, False)
+        self.place_page(self.fresh_size)
         self.groups.now.position = INT64_MAX
         self.stirred = True
         return 0
+
+    cdef void place_page(self, int64_t fresh) noexcept:
+        while self.placed < fresh:
+            self.pending.wait(self.fresh[self.placed], False, False)
+            self.placed += 1
 
     cdef int64_t page_in(self, int64_t wanted, int64_t now) except -1:
         # Page in to ``fresh`` and return the number; expired messages leave instead.
@@ -386,16 +392,12 @@ cdef class Rounds:
         cdef int32_t message, slot
         cdef int32_t changed[2]
         if self.state.prioritized_messages and fresh and self.pending.waiting:
-            for index in range(fresh):
-                self.placed = index + 1
-                self.pending.wait(self.fresh[index], False, False)
+            self.place_page(fresh)
             fresh = 0
         if self.pending.waiting and not self.hop(now):
             return self.strand_page(0, fresh)
         if fresh and self.pending.waiting and self.state.page_size >= 0:
-            for index in range(fresh):
-                self.placed = index + 1
-                self.pending.wait(self.fresh[index], False, False)
+            self.place_page(fresh)
             self.ask_again()
             return 0
         if fresh:
@@ -584,9 +586,7 @@ cdef class Rounds:
                 if self.browsed_enough(slot):
                     continue
                 if self.consumers.matches(self.messages.at[message].match, slot):
-                    self.consumers.at[slot].enqueued += 1
-                    self.consumers.at[slot].dispatched += 1
-                    self.state.totals.dispatched += 1
+                    self.state.count_dispatch(slot)
                     self.emit(slot, message)
                     added = True
                     self.listener.dispatched(self.state, message, now)

@@ -89,11 +89,24 @@ cdef list settle(QueueState state, int32_t slot, int32_t end, int32_t start, int
     return bodies
 
 
+cdef list take_parts(QueueState state, object transaction):
+    # The acknowledgements of a transaction that is over.
+    return (state.transactions.pop(transaction, None) if state.transactions else None) or []
+
+
+cdef int narrow(QueueState state, object slot) except -1:
+    # The window of a consumer, by one acknowledgement of a transaction that is over; None: it left.
+    if slot is not None:
+        state.consumers.contract(slot, 1)
+        state.refresh(slot)
+    return 0
+
+
 cdef int commit_transaction(QueueState state, object transaction) except -1:
-    cdef int32_t message, slot
+    cdef int32_t message
     cdef list parts
     state.refuse_while_asked()
-    parts = (state.transactions.pop(transaction, None) if state.transactions else None) or []
+    parts = take_parts(state, transaction)
     for handle, consumer in parts:
         message = state.find(handle)
         found = state.consumers.slot_of.get(consumer)
@@ -103,20 +116,17 @@ cdef int commit_transaction(QueueState state, object transaction) except -1:
             state.messages.discard(message)
         elif message >= 0:
             state.complete(found, message)
-        if found is not None:
-            slot = found
-            state.consumers.contract(slot, 1)
-            state.refresh(slot)
+        narrow(state, found)
         state.rounds_due += 2
     state.after_messages()
     return 0
 
 
 cdef int roll_back_transaction(QueueState state, object transaction) except -1:
-    cdef int32_t message, slot
+    cdef int32_t message
     cdef list parts
     state.refuse_while_asked()
-    parts = (state.transactions.pop(transaction, None) if state.transactions else None) or []
+    parts = take_parts(state, transaction)
     for handle, consumer in parts:
         message = state.find(handle)
         if message >= 0:
@@ -125,9 +135,6 @@ cdef int roll_back_transaction(QueueState state, object transaction) except -1:
                 state.messages.at[message].whereabouts = WAITING
                 state.pending.index(message)
         found = state.consumers.slot_of.get(consumer)
-        if found is not None:
-            slot = found
-            state.consumers.contract(slot, 1)
-            state.refresh(slot)
+        narrow(state, found)
         state.rounds_due += 1
     return 0

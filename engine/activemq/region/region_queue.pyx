@@ -31,7 +31,7 @@ cdef class RegionListener(QueueListener):
         return 0
 
     cdef int count_redelivery(self, QueueState state, int32_t message) except -1:
-        state.messages.at[message].redeliveries += 1
+        QueueListener.count_redelivery(self, state, message)
         (<Message> state.object_of(message))._redelivery_counter = state.messages.at[message].redeliveries
         return 0
 
@@ -44,10 +44,8 @@ cdef class RegionListener(QueueListener):
                 self.noted = []
             self.noted.append(sent)
             self.count_redelivery(state, message)
-            state.rematch(message, BY_REDELIVERY | BY_DISPATCH)
-        elif state.consumers.changing & BY_DISPATCH:
-            state.rematch(message, BY_DISPATCH)
-        return 0
+            return state.rematch(message, BY_REDELIVERY | BY_DISPATCH)
+        return QueueListener.dispatched(self, state, message, now)
 
 
 cdef class RegionQueue(Queue):

@@ -97,15 +97,9 @@ cdef class DurableSubscription(Subscription):
         cdef int32_t message, reference
         cdef int64_t before = cursor.behind
         if cursor.cut:
-            reference = self.dispatched.first
-            while reference >= 0:
-                here.add(self.messages.at[self.messages.refs[reference].message].handle)
-                reference = self.messages.refs[reference].next
+            here.update(self.messages.handles(&self.dispatched))
             for tier in range(10):
-                reference = cursor.tiers[tier].first
-                while reference >= 0:
-                    here.add(self.messages.at[self.messages.refs[reference].message].handle)
-                    reference = self.messages.refs[reference].next
+                here.update(self.messages.handles(&cursor.tiers[tier]))
         while cursor.behind == before:
             found = self.pager.load(self.id, cursor.topic, (cursor.rank, cursor.newest), self.pager.page)
             if not found:
@@ -461,14 +455,10 @@ cdef class DurableSubscription(Subscription):
         # Handles that wait, cursor by cursor in the order in which they will be served if nothing turns the list.
         cdef Cursor cursor
         cdef int tier
-        cdef int32_t reference
         cdef list result = []
         for cursor in self.cursors:
             for tier in range(10):
-                reference = cursor.tiers[tier].first
-                while reference >= 0:
-                    result.append(self.messages.at[self.messages.refs[reference].message].handle)
-                    reference = self.messages.refs[reference].next
+                result += self.messages.handles(&cursor.tiers[tier])
         return result
 
     cdef int check_lines(self, list holds) except -1:

@@ -83,6 +83,7 @@ cdef class MessageReferences:
     cdef inline void unlink(self, Line* line, int32_t reference) noexcept nogil:
         unlink_slot(line, &self.refs.previous, sizeof(Reference), reference)
 
+    cdef list handles(self, Line* line)                          # of its messages, in order
     cdef int rehash(self, int64_t size) except -1
     cdef void enter(self, int64_t handle, int32_t message) noexcept nogil
     cdef void forget(self, int64_t handle) noexcept nogil

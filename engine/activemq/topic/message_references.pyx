@@ -166,6 +166,14 @@ cdef class MessageReferences:
         self.referenced -= 1
         return self.release(message)
 
+    cdef list handles(self, Line* line):
+        cdef int32_t reference = line.first
+        cdef list result = []
+        while reference >= 0:
+            result.append(self.at[self.refs[reference].message].handle)
+            reference = self.refs[reference].next
+        return result
+
     cdef int check_line(self, Line* line, list holds) except -1:
         # Count the references of a line into ``holds``, one number for each slot.
         cdef int32_t reference = line.first, before = -1, count = 0

@@ -63,6 +63,7 @@ cdef class Subscription:
     cdef int commit(self, tuple deferred, int64_t now) except -1
     cdef int roll_back(self, tuple deferred, int64_t now) except -1
     cdef int serve_null(self) except -1
+    cdef int end_pull(self) except -1                # the null dispatch, and no credit
     cdef int leave(self, int32_t topic) except -1        # drop the messages of a topic
     cdef int give_up(self) except -1                     # drop all messages
     cdef int evict(self, int64_t now) except -1

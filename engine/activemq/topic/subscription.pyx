@@ -254,6 +254,12 @@ cdef class Subscription:
     cdef int serve_null(self) except -1:
         return 0
 
+    cdef int end_pull(self) except -1:
+        self.serve_null()
+        self.ledger.deliver_nothing(self.id)
+        self.extension = 0
+        return 0
+
     cdef int leave(self, int32_t topic) except -1:
         # Messages dispatched from the topic are no longer in flight; waiting ones stay until the subscription closes.
         cdef int32_t reference = self.dispatched.first, after, message

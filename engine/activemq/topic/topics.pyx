@@ -496,9 +496,7 @@ cdef class TopicRegion:
             puller.extension = quantity
             puller.dispatch_waiting(now)
             if timeout == -1 and puller.handed_out == puller.pull_mark:
-                puller.serve_null()
-                self.ledger.deliver_nothing(puller.id)
-                puller.extension = 0
+                puller.end_pull()
         return self.ledger.take()
 
     def set_prefetch(self, subscription, int64_t prefetch, *, int64_t now=0):
@@ -518,9 +516,7 @@ cdef class TopicRegion:
         cdef Subscription puller = self.registry.subscription_at(subscription)
         self.refuse_while_asked()
         if puller.prefetch == 0 and puller.handed_out == mark:
-            puller.serve_null()
-            self.ledger.deliver_nothing(puller.id)
-            puller.extension = 0
+            puller.end_pull()
         return self.ledger.take()
 
     def tick(self, int64_t now):
@@ -582,24 +578,14 @@ cdef class TopicRegion:
     def unacknowledged(self, subscription):
         """Handles of a subscription's unacknowledged messages, in order."""
         cdef Subscription asked = self.registry.subscription_at(subscription)
-        cdef int32_t reference = asked.dispatched.first
-        cdef list result = []
-        while reference >= 0:
-            result.append(self.references.at[self.references.refs[reference].message].handle)
-            reference = self.references.refs[reference].next
-        return result
+        return self.references.handles(&asked.dispatched)
 
     def waiting(self, subscription):
         """Handles that wait for a subscription, in order, without those that only the store has."""
         cdef Subscription asked = self.registry.subscription_at(subscription)
-        cdef int32_t reference = asked.matched.first
         if isinstance(asked, DurableSubscription):
             return (<DurableSubscription> asked).held()
-        cdef list result = []
-        while reference >= 0:
-            result.append(self.references.at[self.references.refs[reference].message].handle)
-            reference = self.references.refs[reference].next
-        return result
+        return self.references.handles(&asked.matched)
 
     def is_slow(self, subscription):
         """Whether a subscription is marked slow."""
