@@ -57,7 +57,7 @@ cdef int find_requirements(
     cdef char* reached = <char*> try_allocate_zeros(program.leaf_count + 1, 1)
     cdef int leaf, truth, target, last = first, count = 0, others
     cdef bint raising = False, alone = True
-    cdef const Leaf* it
+    cdef const Leaf* tested
     whole[0] = False
     if reached == NULL or program.start < 0:
         free(reached)
@@ -67,7 +67,7 @@ cdef int find_requirements(
     for leaf in range(first, stop):
         if not reached[leaf]:
             continue
-        it = &program.leaves[leaf]
+        tested = &program.leaves[leaf]
         others = 0
         if last <= leaf and not raising:
             into[count] = leaf
@@ -75,8 +75,8 @@ cdef int find_requirements(
         else:
             alone = False
         for truth in range(FALSE, <int> RAISED):
-            target = it.next[truth]
-            if rejects(it, stop, truth):
+            target = tested.next[truth]
+            if rejects(tested, stop, truth):
                 continue
             if target == ACCEPT:
                 target = stop
@@ -87,7 +87,7 @@ cdef int find_requirements(
             others = target + 1
             if target > last:
                 last = target
-        if errors_count and program.nodes[it.node].can_raise > 1 and not TEXT <= it.kind <= FLAG:
+        if errors_count and program.nodes[tested.node].can_raise > 1 and not TEXT <= tested.kind <= FLAG:
             raising = True
             alone = False
     free(reached)

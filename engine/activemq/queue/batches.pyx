@@ -43,7 +43,7 @@ cdef int64_t offer_rows(Rounds rounds, const Rows* rows, int64_t start, int64_t 
     cdef int32_t message, spare = -1
     cdef bint idle
     rounds.begin_handing_out()
-    if steady and (rounds.told or rounds.consumers.size == 0):
+    if steady and (rounds.reported or rounds.consumers.size == 0):
         return start
     idle = rounds.idle()
     for row in range(start, stop):
@@ -85,14 +85,14 @@ cdef int fill_in(Rounds rounds, const Rows* rows, int64_t row, int32_t message) 
     # Fill an allotted slot from a row; it lies in no chain yet.
     cdef int32_t words = <int32_t> min(rows.words, rounds.consumers.word_count)
     cdef uint64_t none = 1
-    cdef Message* it = &rounds.messages.at[message]
-    it.group = rows.groups[row] if rows.groups != NULL else -1
-    it.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
-    it.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
-    it.expiration = rows.expirations[row] if rows.expirations != NULL else 0
-    it.transient = rows.persistent != NULL and rows.persistent[row] == 0
-    it.connection = -1
-    it.match = rounds.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
+    cdef Message* sent = &rounds.messages.at[message]
+    sent.group = rows.groups[row] if rows.groups != NULL else -1
+    sent.group_sequence = rows.group_sequences[row] if rows.group_sequences != NULL else 0
+    sent.priority = min(9, max(0, rows.priorities[row])) if rows.priorities != NULL else 4
+    sent.expiration = rows.expirations[row] if rows.expirations != NULL else 0
+    sent.transient = rows.persistent != NULL and rows.persistent[row] == 0
+    sent.connection = -1
+    sent.match = rounds.consumers.class_for_words(&rows.matches[row * rows.words] if words else &none, max(1, words))
     return 0
 
 
@@ -450,14 +450,14 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, Mes
         start, stop = bound[run], bound[run + 1]
         offset = start - rounds.state.next_sequence
         lines.begin(rounds, run, start)
-        if codes != NULL and rounds.told and not rounds.state.lazy_dispatch:
+        if codes != NULL and rounds.reported and not rounds.state.lazy_dispatch:
             memset(lines.groups + start, 0xFF, (stop - start) * sizeof(int32_t))     # not paged in, in any group
         elif codes != NULL and rounds.groups.shared is not None:
             lines.intern_shared(rounds.groups, codes, group_names, start, stop)
         elif codes != NULL:
             lines.intern(rounds, run, codes, group_names, start, stop, last[run] and rounds.groups.size == 0)
         reached = offer_rows(rounds, &given.rows, start, stop, prompt, steady, lines)
-        if rounds.told:
+        if rounds.reported:
             lines.pass_by(rounds, run, &given.rows, start, stop)
         else:
             resting = steady and rounds.at_rest()
@@ -469,7 +469,7 @@ def offer_runs(list queues not None, bounds, closing, list prompts not None, Mes
                 lines.expire(run, start, reached)
                 rounds.state.removed = None
             if resting:
-                rounds.told = True
+                rounds.reported = True
                 lines.pass_by(rounds, run, &given.rows, reached, stop)
         if steady and last[run]:
             rounds.start_over()
@@ -508,7 +508,7 @@ def headers_now(list queues not None):
     whose counter or mark of a group's first is not that of a new one. Selectors read these values from then on."""
     cdef int32_t run, message
     cdef Rounds rounds
-    cdef Message* it
+    cdef Message* sent
     cdef int64_t total = 0, index = 0
     for run in range(<int32_t> len(queues)):
         rounds = rounds_in(queues[run])
@@ -522,20 +522,21 @@ def headers_now(list queues not None):
     for run in range(<int32_t> len(queues)):
         rounds = rounds_in(queues[run])
         for message in range(rounds.messages.slots):
-            it = &rounds.messages.at[message]
-            if has_changed(it):
+            sent = &rounds.messages.at[message]
+            if has_changed(sent):
                 to_run[index] = run
-                to_sequence[index] = it.sequence
-                to_consumer[index] = rounds.consumers.at[it.consumer].id if it.whereabouts == IN_FLIGHT else -1
-                to_redeliveries[index] = it.redeliveries
-                to_first[index] = it.group_first
+                to_sequence[index] = sent.sequence
+                to_consumer[index] = rounds.consumers.at[sent.consumer].id if sent.whereabouts == IN_FLIGHT else -1
+                to_redeliveries[index] = sent.redeliveries
+                to_first[index] = sent.group_first
                 index += 1
     order = np.lexsort((sequences, runs))
     return runs[order], sequences[order], consumers[order], redeliveries[order], firsts[order]
 
 
-cdef bint has_changed(const Message* it) noexcept:
-    return it.whereabouts != NOWHERE and (it.whereabouts == IN_FLIGHT or it.redeliveries != 0 or it.group_first != 0)
+cdef bint has_changed(const Message* sent) noexcept:
+    return sent.whereabouts != NOWHERE and (
+        sent.whereabouts == IN_FLIGHT or sent.redeliveries != 0 or sent.group_first != 0)
 
 
 def carried(list queues not None):

@@ -132,10 +132,10 @@ cdef class ConsumerList:
         return self.full_with(slot, 0)
 
     cdef inline bint full_with(self, int32_t slot, int64_t more) noexcept nogil:      # with ``more`` further messages
-        cdef Consumer* it = &self.at[slot]
-        if it.prefetch == 0:
-            return it.extension == more
-        return it.held.count + more + it.elsewhere - it.extension >= it.prefetch
+        cdef Consumer* consumer = &self.at[slot]
+        if consumer.prefetch == 0:
+            return consumer.extension == more
+        return consumer.held.count + more + consumer.elsewhere - consumer.extension >= consumer.prefetch
 
     cdef int64_t free_slots(self) noexcept nogil
     cdef int64_t last_look(self, int32_t match, int64_t position, int64_t since) noexcept nogil   # round, -1 none

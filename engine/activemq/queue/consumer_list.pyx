@@ -295,7 +295,7 @@ cdef class ConsumerList:
 
     cdef int renew(self) except -1:
         cdef int32_t slot, index
-        cdef Consumer* it
+        cdef Consumer* consumer
         self.size = self.open_total = self.unmarked = 0
         self.sorted = True
         self.displaced = self.elected = -1
@@ -305,11 +305,12 @@ cdef class ConsumerList:
         for index in range(self.predicate_count):
             self.predicates[index].open = 0
         for slot in range(self.slots):
-            it = &self.at[slot]
-            it.extension = it.enqueued = it.dispatched = it.dequeued = it.pull_mark = it.elsewhere = it.opened = 0
-            start_chain(&it.held)
-            it.walk_count = 0
-            it.live = it.open = it.filled = it.slow = it.done = 0
+            consumer = &self.at[slot]
+            consumer.enqueued = consumer.dispatched = consumer.dequeued = consumer.pull_mark = 0
+            consumer.extension = consumer.elsewhere = consumer.opened = 0
+            start_chain(&consumer.held)
+            consumer.walk_count = 0
+            consumer.live = consumer.open = consumer.filled = consumer.slow = consumer.done = 0
         for slot in range(self.slots):
             self.at[slot].live = 1
             self.append(slot)
@@ -361,38 +362,38 @@ cdef class ConsumerList:
 
     cdef void record_walk(self, int32_t slot, int64_t round, int64_t position) noexcept nogil:
         # A later round that reached as far supersedes the earlier one.
-        cdef Consumer* it = &self.at[slot]
-        while it.walk_count and it.walks[it.walk_count - 1].position <= position:
-            it.walk_count -= 1
-        it.walks[it.walk_count].round = round
-        it.walks[it.walk_count].position = position
-        it.walk_count += 1
+        cdef Consumer* consumer = &self.at[slot]
+        while consumer.walk_count and consumer.walks[consumer.walk_count - 1].position <= position:
+            consumer.walk_count -= 1
+        consumer.walks[consumer.walk_count].round = round
+        consumer.walks[consumer.walk_count].position = position
+        consumer.walk_count += 1
 
     cdef int64_t last_look(self, int32_t match, int64_t position, int64_t since) noexcept nogil:
         # The last round in which a matching consumer was open when the round came to this position.
         cdef int64_t best = -1, round = self.groups.now.round
         cdef int32_t index, low, high, middle
-        cdef Consumer* it
+        cdef Consumer* consumer
         for index in range(self.size):
             if not self.matches(match, self.order[index]):
                 continue
-            it = &self.at[self.order[index]]
-            if it.open and it.opened <= round and position <= self.groups.now.position:
+            consumer = &self.at[self.order[index]]
+            if consumer.open and consumer.opened <= round and position <= self.groups.now.position:
                 best = round
                 break
-            if it.open and it.opened < round:
+            if consumer.open and consumer.opened < round:
                 best = max(best, round - 1)
                 continue
             low = 0
-            high = it.walk_count
+            high = consumer.walk_count
             while low < high:
                 middle = (low + high) >> 1
-                if it.walks[middle].position >= position:
+                if consumer.walks[middle].position >= position:
                     low = middle + 1
                 else:
                     high = middle
             if low > 0:
-                best = max(best, it.walks[low - 1].round)
+                best = max(best, consumer.walks[low - 1].round)
         return best if best >= since else -1
 
     cdef int refresh(self, int32_t slot) noexcept nogil:

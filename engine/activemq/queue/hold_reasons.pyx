@@ -12,8 +12,8 @@ from pyengine._engine.activemq.queue.rounds cimport Rounds
 
 cdef int verdict_of(Rounds rounds, int32_t message, int32_t slot) except -1:
     # Verdict of one consumer about one message, in the order in which the broker checks.
-    cdef Message* it = &rounds.messages.at[message]
-    cdef int32_t owner, match = it.match
+    cdef Message* sent = &rounds.messages.at[message]
+    cdef int32_t owner, match = sent.match
     if rounds.consumers.at[slot].browser:
         return Verdict.BROWSES
     if rounds.consumers.full(slot):
@@ -26,8 +26,8 @@ cdef int verdict_of(Rounds rounds, int32_t message, int32_t slot) except -1:
         return Verdict.REFUSES_LOCAL if is_local(rounds, message, slot) else Verdict.REFUSES
     if rounds.consumers.elected not in (-1, slot):
         return Verdict.STANDS_BY
-    if it.group >= 0 and it.group_sequence != 1:
-        owner = rounds.groups.owner[rounds.groups.key[it.group]]
+    if sent.group >= 0 and sent.group_sequence != 1:
+        owner = rounds.groups.owner[rounds.groups.key[sent.group]]
         if owner not in (-1, slot):
             return Verdict.OWNED_BY_OTHER
     return Verdict.TAKES
@@ -35,21 +35,21 @@ cdef int verdict_of(Rounds rounds, int32_t message, int32_t slot) except -1:
 
 cdef (int, int32_t) reason_of(Rounds rounds, int32_t message) noexcept:
     # The reason why no consumer took it, and the consumer that it is about (-1: none in particular).
-    cdef Message* it = &rounds.messages.at[message]
+    cdef Message* sent = &rounds.messages.at[message]
     cdef ConsumerList consumers = rounds.consumers
     cdef int32_t slot, index, owner = -1, elected = consumers.elected, only = -1
     cdef int matching = 0, local = 0, refused = 0, others = 0
-    if it.whereabouts == places.STRANDED:
+    if sent.whereabouts == places.STRANDED:
         return HoldReason.STRANDED, -1
-    if it.whereabouts not in (STORED, WAITING, IN_DOUBT):
-        return HoldReason.NOT_HELD, it.consumer
-    if it.whereabouts == IN_DOUBT:
+    if sent.whereabouts not in (STORED, WAITING, IN_DOUBT):
+        return HoldReason.NOT_HELD, sent.consumer
+    if sent.whereabouts == IN_DOUBT:
         return HoldReason.UNCOMMITTED, -1
     for index in range(consumers.size):
         slot = consumers.order[index]
         if not consumers.at[slot].browser:
             others += 1
-            if consumers.matches(it.match, slot):
+            if consumers.matches(sent.match, slot):
                 matching += 1
                 only = slot
             elif is_local(rounds, message, slot):
@@ -62,16 +62,16 @@ cdef (int, int32_t) reason_of(Rounds rounds, int32_t message) noexcept:
         return HoldReason.START_DELAY, -1
     if consumers.paused:
         return HoldReason.PAUSED, -1
-    if it.whereabouts == STORED and rounds.state.page_size >= 0 and rounds.pending.waiting >= rounds.state.page_size:
+    if sent.whereabouts == STORED and rounds.state.page_size >= 0 and rounds.pending.waiting >= rounds.state.page_size:
         return HoldReason.NOT_PAGED_IN, -1
-    if consumers.classes[it.match].target >= 0 and consumers.classes[it.match].target_slot < 0:
+    if consumers.classes[sent.match].target >= 0 and consumers.classes[sent.match].target_slot < 0:
         return HoldReason.TARGET_ABSENT, -1
-    if it.group >= 0 and it.group_sequence != 1:
-        owner = rounds.groups.owner[rounds.groups.key[it.group]]
+    if sent.group >= 0 and sent.group_sequence != 1:
+        owner = rounds.groups.owner[rounds.groups.key[sent.group]]
     if elected >= 0:
         if consumers.at[elected].browser:
             return HoldReason.EXCLUSIVE_BROWSER, elected
-        if not consumers.matches(it.match, elected):
+        if not consumers.matches(sent.match, elected):
             if is_local(rounds, message, elected):
                 return HoldReason.EXCLUSIVE_NO_LOCAL, elected
             return HoldReason.EXCLUSIVE_SELECTOR, elected
@@ -83,12 +83,12 @@ cdef (int, int32_t) reason_of(Rounds rounds, int32_t message) noexcept:
     if not matching:
         return HoldReason.SELECTOR if refused else HoldReason.NO_LOCAL, -1
     if owner >= 0:
-        if not consumers.matches(it.match, owner):
+        if not consumers.matches(sent.match, owner):
             return HoldReason.GROUP_NO_LOCAL if is_local(rounds, message, owner) else HoldReason.GROUP_SELECTOR, owner
         if not consumers.at[owner].open:
             return HoldReason.GROUP_NO_CREDIT, owner
         return HoldReason.AWAITING_WAKEUP, owner
-    if not consumers.class_open(it.match):
+    if not consumers.class_open(sent.match):
         return HoldReason.NO_CREDIT, only if matching == 1 else -1
     return HoldReason.AWAITING_WAKEUP, -1
 

@@ -286,17 +286,17 @@ cdef class Queue:
         # Deliveries of the last call, returned once.
         cdef int64_t index
         cdef list result = []
-        cdef Handout* it
+        cdef Handout* handout
         cdef Delivery delivery
         for index in range(self.rounds.out_size):
-            it = &self.rounds.out[index]
+            handout = &self.rounds.out[index]
             delivery = Delivery.__new__(Delivery)
-            delivery.consumer = it.consumer
-            if it.handle >= 0:
-                delivery.message = it.handle
-                delivery.body = self.state.object_of(it.message)
-            delivery.redeliveries = it.redeliveries
-            delivery.group_first = it.group_first
+            delivery.consumer = handout.consumer
+            if handout.handle >= 0:
+                delivery.message = handout.handle
+                delivery.body = self.state.object_of(handout.message)
+            delivery.redeliveries = handout.redeliveries
+            delivery.group_first = handout.group_first
             result.append(delivery)
         self.rounds.out_size = 0
         return result

@@ -108,13 +108,13 @@ cdef class QueueState:
     cdef int refuse_call(self) except -1
     cdef int note_failure(self, int32_t message, object selector) except -1
     cdef bint raises(self, int32_t message) except -1
-    cdef list doubtful(self)                                     # flagged messages of the window, in order
+    cdef list flagged_messages(self)                             # of the window, the last one first
     # Messages
     cdef int32_t find(self, int64_t handle) except -2            # -1 if it is gone
     cdef int32_t message_of(self, int64_t handle) except -1
     cdef object handle_of(self, int32_t message)
     cdef object object_of(self, int32_t message)
-    cdef object seen_as(self, int32_t message)                   # what selectors evaluate: current values
+    cdef object current_object(self, int32_t message)            # what selectors evaluate: current values
     cdef inline void arrive(self, int32_t message) noexcept:      # numbers it and asks for a wakeup
         self.messages.at[message].sequence = self.next_sequence
         self.next_sequence += 1

@@ -275,13 +275,13 @@ cdef class QueueState:
     # Selectors
 
     cdef bint ask(self, int32_t message, object selector, int32_t connection) except -1:
-        cdef Message* it = &self.messages.at[message]
+        cdef Message* sent = &self.messages.at[message]
         cdef int outcome
-        if connection >= 0 and it.connection == connection:
+        if connection >= 0 and sent.connection == connection:
             return False
         if selector is None:
             return True
-        outcome = self.put_question(selector, self.seen_as(message))
+        outcome = self.put_question(selector, self.current_object(message))
         if outcome == RAISED:
             self.note_failure(message, selector)
         return outcome == TRUE
@@ -309,32 +309,32 @@ cdef class QueueState:
     cdef bint raises(self, int32_t message) except -1:
         # Whether a consumer's selector raises before one takes it, asked in the broker's order: a full consumer is not
         # asked, noLocal comes before the selector, and the exclusive and group checks after it.
-        cdef Message* it = &self.messages.at[message]
+        cdef Message* sent = &self.messages.at[message]
         cdef int32_t index, slot, owner = -1
         cdef int outcome
-        if not it.errors or self.consumers.paused or it.body == NULL:
+        if not sent.errors or self.consumers.paused or sent.body == NULL:
             return False
-        if it.group >= 0 and it.group_sequence != 1:
-            owner = self.groups.owner[self.groups.key[it.group]]
+        if sent.group >= 0 and sent.group_sequence != 1:
+            owner = self.groups.owner[self.groups.key[sent.group]]
         for index in range(self.consumers.size):
             slot = self.consumers.order[index]
             if self.consumers.at[slot].browser or self.consumers.full(slot):
                 continue
-            if self.consumers.matches(it.match, slot):
+            if self.consumers.matches(sent.match, slot):
                 if self.consumers.elected in (-1, slot) and owner in (-1, slot):
                     return False
                 continue
             selector, connection = self.consumers.questions[self.consumers.at[slot].predicate]
-            if selector is None or (connection >= 0 and connection == it.connection):
+            if selector is None or (connection >= 0 and connection == sent.connection):
                 continue
             self.rounds_due += 1          # if it is interrupted, the round is still due
-            outcome = self.put_question(selector, self.seen_as(message))
+            outcome = self.put_question(selector, self.current_object(message))
             self.rounds_due -= 1
             if outcome == RAISED:
                 return True
         return False
 
-    cdef list doubtful(self):
+    cdef list flagged_messages(self):
         cdef int tier
         cdef int32_t message
         cdef list found = []
@@ -368,27 +368,27 @@ cdef class QueueState:
     cdef object object_of(self, int32_t message):
         return <object> self.messages.at[message].body if self.messages.at[message].body != NULL else None
 
-    cdef object seen_as(self, int32_t message):
+    cdef object current_object(self, int32_t message):
         # The object itself if its values are current; the sent object belongs to the caller and is not changed.
-        cdef Message* it = &self.messages.at[message]
-        cdef object body = <object> it.body if it.body != NULL else None
+        cdef Message* sent = &self.messages.at[message]
+        cdef object body = <object> sent.body if sent.body != NULL else None
         cdef JmsMessage copy
-        if not it.redeliveries and not it.group_first:
+        if not sent.redeliveries and not sent.group_first:
             return body
         if isinstance(body, JmsMessage):
             copy = body
-            if copy._redelivery_counter == it.redeliveries and copy._group_first_for_consumer >= it.group_first:
+            if copy._redelivery_counter == sent.redeliveries and copy._group_first_for_consumer >= sent.group_first:
                 return body
             copy = body.copy()
-            copy._redelivery_counter = it.redeliveries
-            copy._group_first_for_consumer |= it.group_first
+            copy._redelivery_counter = sent.redeliveries
+            copy._group_first_for_consumer |= sent.group_first
             return copy
         if isinstance(body, dict) or isinstance(body, Mapping):
             changed = {}
-            if it.redeliveries:
-                counter = it.redeliveries + counter_sent(body)
+            if sent.redeliveries:
+                counter = sent.redeliveries + counter_sent(body)
                 changed = {"JMSRedelivered": counter > 0, "JMSXDeliveryCount": counter + 1}
-            if it.group_first:
+            if sent.group_first:
                 changed["JMSXGroupFirstForConsumer"] = True
             return {**body, **changed}
         return body

@@ -63,7 +63,7 @@ cdef class Rounds:
     cdef int64_t fresh_size
     cdef int64_t placed              # number of ``fresh`` that were dispatched or wait
     cdef int64_t behind              # persistent messages after those here, which ``read_on`` brings
-    cdef bint told                   # nothing can move any more, and held messages were reported (batches)
+    cdef bint reported                   # nothing can move any more, and held messages were reported (batches)
     cdef tuple closing               # of a ``close`` that ended before it dispatched: (consumer, messages to ask again)
 
     cdef inline int begin_handing_out(self) except -1:

@@ -63,7 +63,7 @@ cdef class Rounds:
         memset(&self.state.totals, 0, sizeof(self.state.totals))
         self.state.rounds_due = self.consumers.size
         self.state.flagged = self.state.stranded = self.state.next_sequence = self.state.in_flight = self.out_size = 0
-        self.echo = self.extra = self.stirred = self.told = False
+        self.echo = self.extra = self.stirred = self.reported = False
         self.first_consumer = self.consumers.size > 0
         self.latch = self.state.consumers_before_dispatch_starts - self.consumers.size if self.first_consumer else 0
         self.start_at = -1
@@ -73,18 +73,18 @@ cdef class Rounds:
     cdef int keep_handouts(self) except -1:
         cdef int64_t index, kept = 0
         cdef int32_t message
-        cdef Handout* it
+        cdef Handout* handout
         for index in range(self.out_size):
-            it = &self.out[index]
-            if not self.consumers.at[it.slot].live or self.consumers.at[it.slot].id != it.consumer:
+            handout = &self.out[index]
+            if not self.consumers.at[handout.slot].live or self.consumers.at[handout.slot].id != handout.consumer:
                 continue
-            if it.handle >= 0:
-                message = self.state.find(it.handle)
-                if message < 0 or not self.consumers.at[it.slot].browser and (
+            if handout.handle >= 0:
+                message = self.state.find(handout.handle)
+                if message < 0 or not self.consumers.at[handout.slot].browser and (
                         self.messages.at[message].whereabouts != IN_FLIGHT
-                        or self.messages.at[message].consumer != it.slot):
+                        or self.messages.at[message].consumer != handout.slot):
                     continue
-            self.out[kept] = it[0]
+            self.out[kept] = handout[0]
             kept += 1
         self.out_size = kept
         return 0
@@ -126,18 +126,18 @@ cdef class Rounds:
         return 0
 
     cdef void emit(self, int32_t slot, int32_t message) noexcept nogil:
-        cdef Handout* it = &self.out[self.out_size]
-        it.slot = slot
-        it.consumer = self.consumers.at[slot].id
-        it.message = message
-        it.handle = -1
-        it.sequence = -1
-        it.redeliveries = it.group_first = 0
+        cdef Handout* handout = &self.out[self.out_size]
+        handout.slot = slot
+        handout.consumer = self.consumers.at[slot].id
+        handout.message = message
+        handout.handle = -1
+        handout.sequence = -1
+        handout.redeliveries = handout.group_first = 0
         if message >= 0:
-            it.handle = self.messages.handle_of(message)
-            it.sequence = self.messages.at[message].sequence
-            it.redeliveries = self.messages.at[message].redeliveries
-            it.group_first = self.messages.at[message].group_first
+            handout.handle = self.messages.handle_of(message)
+            handout.sequence = self.messages.at[message].sequence
+            handout.redeliveries = self.messages.at[message].redeliveries
+            handout.group_first = self.messages.at[message].group_first
         self.out_size += 1
 
     cdef bint delayed(self, int64_t now) except -1:
@@ -324,21 +324,21 @@ cdef class Rounds:
             not self.state.flagged and not self.consumers.unmarked and self.ready.next_ready() < 0)
 
     cdef bint bypasses(self, int32_t message) noexcept:
-        cdef Message* it = &self.messages.at[message]
+        cdef Message* sent = &self.messages.at[message]
         cdef int32_t key = -1, owner = -1
         if self.pending.waiting == 0:
             return True
-        if it.group >= 0:
-            key = self.groups.key[it.group]
-            if it.group_sequence != 1:
+        if sent.group >= 0:
+            key = self.groups.key[sent.group]
+            if sent.group_sequence != 1:
                 owner = self.groups.owner[key]
-            if owner < 0 or it.group_sequence < 0:     # the group, and with it another one, may change its owner
+            if owner < 0 or sent.group_sequence < 0:     # the group, and with it another one, may change its owner
                 if self.pending.awaited(key) or (
                         self.groups.form == CACHED and self.groups.listed >= self.groups.capacity):
                     return False
         if owner >= 0:
-            return self.consumers.at[owner].open and self.consumers.matches(it.match, owner)
-        return self.consumers.class_open(it.match)
+            return self.consumers.at[owner].open and self.consumers.matches(sent.match, owner)
+        return self.consumers.class_open(sent.match)
 
     cdef bint pass_through(self, int32_t message, int64_t now, set prompt) except -1:
         # ``accept`` and the rounds that follow, for a message that ``bypasses`` what waits and has not expired. True:
@@ -429,8 +429,8 @@ cdef class Rounds:
     cdef int hop(self, int64_t now) except -1:
         # From one message that a consumer can take to the next, in order; the others are not visited. 0: a selector
         # raised as the broker's do, and the round ends.
-        cdef int32_t message, slot, doubt
-        cdef list doubts = self.state.doubtful() if self.state.flagged else None
+        cdef int32_t message, slot, suspect
+        cdef list flagged = self.state.flagged_messages() if self.state.flagged else None
         cdef int64_t looked = -1
         cdef int32_t changed[2]
         self.pending.begin()
@@ -439,12 +439,12 @@ cdef class Rounds:
         try:
             while True:
                 message = self.ready.next_ready()
-                while doubts:
-                    doubt = doubts[len(doubts) - 1]
-                    if message >= 0 and self.messages.at[doubt].position > self.messages.at[message].position:
+                while flagged:
+                    suspect = flagged[len(flagged) - 1]
+                    if message >= 0 and self.messages.at[suspect].position > self.messages.at[message].position:
                         break
-                    doubts.pop()
-                    if self.messages.at[doubt].whereabouts == WAITING and self.state.raises(doubt):
+                    flagged.pop()
+                    if self.messages.at[suspect].whereabouts == WAITING and self.state.raises(suspect):
                         return 0
                 if self.consumers.unmarked and self.pending.passes(looked, message):
                     self.consumers.mark_slow(-1)
@@ -489,38 +489,38 @@ cdef class Rounds:
     cdef int32_t choose(self, int32_t message, int32_t* changed) except -2:
         # The consumer that gets this message now: the literal walk over the list. ``changed``: group keys whose owner
         # it changed.
-        cdef Message* it = &self.messages.at[message]
+        cdef Message* sent = &self.messages.at[message]
         cdef int32_t index, slot, owner = -1
         cdef ConsumerList consumers = self.consumers
         self.state.totals.tries += 1
         changed[0] = changed[1] = -1
-        if it.group >= 0 and it.group_sequence != 1:
-            owner = self.groups.owner[self.groups.key[it.group]]
+        if sent.group >= 0 and sent.group_sequence != 1:
+            owner = self.groups.owner[self.groups.key[sent.group]]
             if owner >= 0:
-                if consumers.at[owner].open and consumers.matches(it.match, owner):
-                    self.groups.touch(it.group)
-                    if it.group_sequence < 0:
-                        changed[0] = self.groups.key[it.group]
-                        self.groups.close(it.group, owner)
+                if consumers.at[owner].open and consumers.matches(sent.match, owner):
+                    self.groups.touch(sent.group)
+                    if sent.group_sequence < 0:
+                        changed[0] = self.groups.key[sent.group]
+                        self.groups.close(sent.group, owner)
                     return owner
-                if self.state.page_size >= 0 and consumers.class_open(it.match):
-                    self.groups.touch(it.group)
+                if self.state.page_size >= 0 and consumers.class_open(sent.match):
+                    self.groups.touch(sent.group)
                 return -1
         for index in range(consumers.size):
             slot = consumers.order[index]
-            if consumers.at[slot].open and consumers.matches(it.match, slot):
-                if it.group >= 0:
+            if consumers.at[slot].open and consumers.matches(sent.match, slot):
+                if sent.group >= 0:
                     if not consumers.counts_matter:
                         consumers.counts_matter = True
                         consumers.sorted = False
-                    changed[0] = self.groups.key[it.group]
+                    changed[0] = self.groups.key[sent.group]
                     if (self.groups.watched and owner < 0 and self.groups.listed >= self.groups.capacity
                             and self.groups.owner[changed[0]] < 0):
                         self.pending.settle_eldest()
-                    changed[1] = self.groups.assign(it.group, slot)
+                    changed[1] = self.groups.assign(sent.group, slot)
                     if changed[1] >= 0:
                         consumers.displace(self.groups.loser)
-                    it.group_first = 1
+                    sent.group_first = 1
                 return slot
         return -1
 
@@ -532,15 +532,15 @@ cdef class Rounds:
 
     cdef int hand_out(self, int32_t message, int32_t slot, int64_t now) except -1:
         # The subscription takes it (and drops an expired one), then the consumer moves to the end of the list.
-        cdef Message* it = &self.messages.at[message]
-        cdef bint grouped = it.group >= 0, expired = 0 < it.expiration < now
+        cdef Message* sent = &self.messages.at[message]
+        cdef bint grouped = sent.group >= 0, expired = 0 < sent.expiration < now
         self.stirred = True
         if expired:
             self.consumers.at[slot].enqueued += 1
             self.state.drop_expired(message)
         else:
-            it.whereabouts = IN_FLIGHT
-            it.consumer = slot
+            sent.whereabouts = IN_FLIGHT
+            sent.consumer = slot
             self.messages.link(&self.consumers.at[slot].held, message)
             self.state.in_flight += 1
             self.state.count_dispatch(slot)

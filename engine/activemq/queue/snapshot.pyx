@@ -166,7 +166,7 @@ cdef int put_consumers(Writer writer, Rounds rounds, Numbering slots) except -1:
     cdef GroupMap groups = rounds.groups
     cdef int32_t index, slot
     cdef bint limited
-    cdef Consumer* it
+    cdef Consumer* consumer
     cdef int64_t before = 0
     writer.value(tuple(consumers.targets))
     questions = tuple(consumers.questions)
@@ -176,28 +176,28 @@ cdef int put_consumers(Writer writer, Rounds rounds, Numbering slots) except -1:
         writer.value(questions)
     writer.count(slots.used)
     for slot in range(consumers.slots):
-        it = &consumers.at[slot]
-        if not it.live:
+        consumer = &consumers.at[slot]
+        if not consumer.live:
             continue
-        writer.number(it.id - before)
-        before = it.id
-        writer.count(it.predicate)
-        writer.number(it.connection)
-        writer.number(it.target)
-        writer.number(it.priority)
-        writer.number(it.prefetch)
-        writer.number(it.elsewhere)
-        writer.number(it.extension)
-        writer.count(it.enqueued)
-        writer.count(it.dispatched)
-        writer.count(it.dequeued)
-        writer.count(it.pull_mark)
+        writer.number(consumer.id - before)
+        before = consumer.id
+        writer.count(consumer.predicate)
+        writer.number(consumer.connection)
+        writer.number(consumer.target)
+        writer.number(consumer.priority)
+        writer.number(consumer.prefetch)
+        writer.number(consumer.elsewhere)
+        writer.number(consumer.extension)
+        writer.count(consumer.enqueued)
+        writer.count(consumer.dispatched)
+        writer.count(consumer.dequeued)
+        writer.count(consumer.pull_mark)
         writer.number(groups.counts[slot])
-        limited = it.browse_limit != (rounds.state.max_browse_page_size or 0)
-        writer.count(it.exclusive | it.browser << 1 | it.slow << 2
-                     | (it.extends != consumers.use_prefetch_extension) << 3 | limited << 4)
+        limited = consumer.browse_limit != (rounds.state.max_browse_page_size or 0)
+        writer.count(consumer.exclusive | consumer.browser << 1 | consumer.slow << 2
+                     | (consumer.extends != consumers.use_prefetch_extension) << 3 | limited << 4)
         if limited:
-            writer.number(it.browse_limit)
+            writer.number(consumer.browse_limit)
     writer.count(consumers.next_id)
     for index in range(consumers.size):
         writer.count(slots.see(consumers.order[index]))
@@ -211,7 +211,7 @@ cdef int get_consumers(Reader reader, Rounds rounds) except -1:
     cdef ConsumerList consumers = rounds.consumers
     cdef int32_t slot, predicate
     cdef int64_t _, place, size, flags, id = 0, connections = len(rounds.state.connections), targets
-    cdef Consumer* it
+    cdef Consumer* consumer
     consumers.targets = {name: number for number, name in enumerate(reader.value())}
     targets = len(consumers.targets)
     for number, question in enumerate(reader.value()):
@@ -237,24 +237,24 @@ cdef int get_consumers(Reader reader, Rounds rounds) except -1:
             raise reader.refuse("a consumer asks a question that is not there")
         consumers.next_id = id
         slot = consumers.settle_in(predicate, <int32_t> within(reader, -1, connections - 1))
-        it = &consumers.at[slot]
-        it.target = <int32_t> within(reader, -1, targets - 1)
-        it.priority = <int> within(reader, -128, 127)
-        it.prefetch = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX)
-        it.elsewhere = reader.number()
-        it.extension = reader.number()
-        it.enqueued = reader.count(INT64_MAX)
-        it.dispatched = reader.count(INT64_MAX)
-        it.dequeued = reader.count(INT64_MAX)
-        it.pull_mark = reader.count(INT64_MAX)
+        consumer = &consumers.at[slot]
+        consumer.target = <int32_t> within(reader, -1, targets - 1)
+        consumer.priority = <int> within(reader, -128, 127)
+        consumer.prefetch = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX)
+        consumer.elsewhere = reader.number()
+        consumer.extension = reader.number()
+        consumer.enqueued = reader.count(INT64_MAX)
+        consumer.dispatched = reader.count(INT64_MAX)
+        consumer.dequeued = reader.count(INT64_MAX)
+        consumer.pull_mark = reader.count(INT64_MAX)
         rounds.groups.counts[slot] = reader.number()
         flags = reader.count(31)
-        it.exclusive = flags & 1
-        it.browser = flags >> 1 & 1
-        it.extends ^= flags >> 3 & 1
+        consumer.exclusive = flags & 1
+        consumer.browser = flags >> 1 & 1
+        consumer.extends ^= flags >> 3 & 1
         limit = within(reader, -1, INT32_MAX) if flags & 16 else rounds.state.max_browse_page_size or 0
-        it.browse_limit = <int32_t> limit
-        it.slow = flags >> 2 & 1     # a wish until the messages are in: see get_messages
+        consumer.browse_limit = <int32_t> limit
+        consumer.slow = flags >> 2 & 1     # a wish until the messages are in: see get_messages
     consumers.next_id = reader.count(INT64_MAX)
     seen = set()
     for place in range(size):
@@ -397,36 +397,36 @@ cdef int put_chain(Writer writer, Rounds rounds, Chain* chain, Numbering names, 
 
 cdef int put_message(Writer writer, MessageSlots messages, int32_t message, int32_t before, int64_t sequence,
                      Numbering names, Numbering classes) except -1:
-    cdef Message* it = &messages.at[message]
-    cdef int32_t match = classes.at[it.match] - 1
+    cdef Message* sent = &messages.at[message]
+    cdef int32_t match = classes.at[sent.match] - 1
     cdef int flags = (
-        (HAS_EXPIRATION if it.expiration else 0) | (HAS_GROUP if it.group >= 0 else 0)
-        | (HAS_PRIORITY if it.priority != 4 else 0) | (HAS_CONNECTION if it.connection >= 0 else 0)
-        | (HAS_REDELIVERIES if it.redeliveries else 0) | (HAS_BODY if it.body != NULL else 0)
-        | (HAS_CLASS if match else 0) | (IS_FIRST if it.group_first else 0)
-        | (IS_ACKNOWLEDGED if it.acknowledged else 0) | (HAS_ERROR if it.errors else 0)
-        | (IS_REMOVED if it.whereabouts == REMOVED else 0) | (HAS_SEQUENCE if it.group_sequence else 0)
-        | (IS_TRANSIENT if it.transient else 0))
+        (HAS_EXPIRATION if sent.expiration else 0) | (HAS_GROUP if sent.group >= 0 else 0)
+        | (HAS_PRIORITY if sent.priority != 4 else 0) | (HAS_CONNECTION if sent.connection >= 0 else 0)
+        | (HAS_REDELIVERIES if sent.redeliveries else 0) | (HAS_BODY if sent.body != NULL else 0)
+        | (HAS_CLASS if match else 0) | (IS_FIRST if sent.group_first else 0)
+        | (IS_ACKNOWLEDGED if sent.acknowledged else 0) | (HAS_ERROR if sent.errors else 0)
+        | (IS_REMOVED if sent.whereabouts == REMOVED else 0) | (HAS_SEQUENCE if sent.group_sequence else 0)
+        | (IS_TRANSIENT if sent.transient else 0))
     writer.number(<int64_t> message - before)
-    writer.number(it.sequence - sequence)
+    writer.number(sent.sequence - sequence)
     writer.count(flags)
-    writer.number(it.paged - it.sequence)
+    writer.number(sent.paged - sent.sequence)
     if flags & HAS_EXPIRATION:
-        writer.number(it.expiration)
+        writer.number(sent.expiration)
     if flags & HAS_GROUP:
-        writer.count(names.see(it.group))
+        writer.count(names.see(sent.group))
     if flags & HAS_SEQUENCE:
-        writer.number(it.group_sequence)
+        writer.number(sent.group_sequence)
     if flags & HAS_PRIORITY:
-        writer.count(it.priority)
+        writer.count(sent.priority)
     if flags & HAS_CONNECTION:
-        writer.count(it.connection)
+        writer.count(sent.connection)
     if flags & HAS_REDELIVERIES:
-        writer.number(it.redeliveries)
+        writer.number(sent.redeliveries)
     if flags & HAS_CLASS:
         writer.count(match)
     if flags & HAS_BODY:
-        writer.value(<object> it.body)
+        writer.value(<object> sent.body)
     return 0
 
 
@@ -497,7 +497,7 @@ cdef int get_chain(Reader reader, Rounds rounds, list classes, int tier, int whe
     cdef MessageSlots messages = rounds.messages
     cdef MessageCursors cursors = rounds.cursors
     cdef PendingMessages pending = rounds.pending
-    cdef Message* it
+    cdef Message* sent
     cdef int64_t _, message = 0, sequence = 0, flags, place
     for _ in range(reader.count(messages.slots)):
         if whereabouts == STRANDED:
@@ -506,45 +506,45 @@ cdef int get_chain(Reader reader, Rounds rounds, list classes, int tier, int whe
         if not 0 <= message < messages.slots or messages.at[message].bucket or (
                 messages.at[message].whereabouts != NOWHERE):
             raise reader.refuse("two messages have one place")
-        it = &messages.at[message]
+        sent = &messages.at[message]
         sequence += reader.number()
         messages.clear(<int32_t> message)
-        it.sequence = sequence
+        sent.sequence = sequence
         flags = reader.count(FLAGS)
-        it.paged = reader.number() + sequence
-        it.expiration = reader.number() if flags & HAS_EXPIRATION else 0
-        it.group = <int32_t> reader.count(rounds.groups.size - 1) if flags & HAS_GROUP else -1
-        it.group_sequence = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_SEQUENCE else 0
-        it.priority = <unsigned char> reader.count(9) if flags & HAS_PRIORITY else 4
-        it.connection = <int32_t> reader.count(len(rounds.state.connections) - 1) if flags & HAS_CONNECTION else -1
-        it.redeliveries = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_REDELIVERIES else 0
+        sent.paged = reader.number() + sequence
+        sent.expiration = reader.number() if flags & HAS_EXPIRATION else 0
+        sent.group = <int32_t> reader.count(rounds.groups.size - 1) if flags & HAS_GROUP else -1
+        sent.group_sequence = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_SEQUENCE else 0
+        sent.priority = <unsigned char> reader.count(9) if flags & HAS_PRIORITY else 4
+        sent.connection = <int32_t> reader.count(len(rounds.state.connections) - 1) if flags & HAS_CONNECTION else -1
+        sent.redeliveries = <int32_t> within(reader, -INT32_MAX - 1, INT32_MAX) if flags & HAS_REDELIVERIES else 0
         place = reader.count(len(classes) - 1) if flags & HAS_CLASS else 0
         if not classes:
             raise reader.refuse("a message has no class")
-        it.match = classes[place]
-        it.transient = (flags & IS_TRANSIENT) != 0
-        it.group_first = (flags & IS_FIRST) != 0
-        it.acknowledged = (flags & IS_ACKNOWLEDGED) != 0
-        it.errors = (flags & HAS_ERROR) != 0
+        sent.match = classes[place]
+        sent.transient = (flags & IS_TRANSIENT) != 0
+        sent.group_first = (flags & IS_FIRST) != 0
+        sent.acknowledged = (flags & IS_ACKNOWLEDGED) != 0
+        sent.errors = (flags & HAS_ERROR) != 0
         if flags & HAS_BODY:
             body = reader.value()
             Py_INCREF(body)
-            it.body = <PyObject*> body
+            sent.body = <PyObject*> body
         if whereabouts == STORED:
             if cursors.cursor_of(<int32_t> message) != &cursors.cursor[tier]:
-                it.whereabouts = STRANDED
+                sent.whereabouts = STRANDED
                 raise reader.refuse("a message stands among those of another priority or delivery mode")
             cursors.store(<int32_t> message)
         elif whereabouts == STRANDED:
-            it.whereabouts = STRANDED
+            sent.whereabouts = STRANDED
             rounds.state.stranded += 1
         elif whereabouts == IN_FLIGHT:
-            it.whereabouts = REMOVED if flags & IS_REMOVED else IN_FLIGHT
-            it.consumer = slot
+            sent.whereabouts = REMOVED if flags & IS_REMOVED else IN_FLIGHT
+            sent.consumer = slot
             messages.link(&rounds.consumers.at[slot].held, <int32_t> message)
-            rounds.state.in_flight += it.whereabouts == IN_FLIGHT
+            rounds.state.in_flight += sent.whereabouts == IN_FLIGHT
         else:
-            it.whereabouts = STRANDED    # so that its body is not lost if ``wait`` raises
+            sent.whereabouts = STRANDED    # so that its body is not lost if ``wait`` raises
             if pending.tier(<int32_t> message, not tier & 1) != tier:
                 raise reader.refuse("a message stands among those of another priority")
             pending.wait(<int32_t> message, not tier & 1, False)

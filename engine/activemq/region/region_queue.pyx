@@ -282,24 +282,24 @@ cdef class RegionQueue(Queue):
     cdef list take_out(self, int64_t now):
         cdef int64_t index
         cdef list posted = []
-        cdef Handout* it
+        cdef Handout* handout
         cdef Message sent
         cdef MessageDispatch dispatch
         cdef PrefetchSubscription subscription
         for index in range(self.rounds.out_size):
-            it = &self.rounds.out[index]
-            subscription = <PrefetchSubscription> self.at_slot[it.slot]
-            if it.handle < 0:
+            handout = &self.rounds.out[index]
+            subscription = <PrefetchSubscription> self.at_slot[handout.slot]
+            if handout.handle < 0:
                 subscription.give(posted, None, None, 0)
                 continue
             subscription.given += 1
-            sent = <Message> self.state.object_of(it.message)
+            sent = <Message> self.state.object_of(handout.message)
             if not subscription.browser:
-                subscription.keep(sent._message_id or "", self.owner, it.handle)
+                subscription.keep(sent._message_id or "", self.owner, handout.handle)
                 subscription.slow = False
-            dispatch = subscription.give(posted, self.destination, sent, it.redeliveries)
+            dispatch = subscription.give(posted, self.destination, sent, handout.redeliveries)
             if dispatch is not None:
-                dispatch.group_first = it.group_first != 0
+                dispatch.group_first = handout.group_first != 0
                 dispatch.out_time = now
         self.rounds.out_size = 0
         return posted
