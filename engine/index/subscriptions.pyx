@@ -17,7 +17,7 @@ from pyengine._engine.message.header cimport header_code
 from pyengine._engine.message.packed_messages cimport PackedMessages
 from pyengine._engine.index.search cimport Living, Rows, Search, Snapshot, alive_of
 from pyengine._engine.index.segment cimport Subscription
-from pyengine._engine.matching.selector cimport Selector
+from pyengine._engine.matching.selector cimport Selector, check_choice
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -58,8 +58,7 @@ cdef class Subscriptions:
     def __init__(self, subscriptions=(), *, dialect="activemq", on_error="raise", **unknown):
         if unknown:
             raise unknown_arguments("Subscriptions", unknown, ("subscriptions", "dialect", "on_error"))
-        if on_error not in ("raise", "reject"):
-            raise ValueError(f"on_error is {on_error!r}; subscription must be one of 'raise', 'reject'")
+        check_choice("on_error", on_error, ("raise", "reject"))
         Selector("TRUE", dialect)
         self.dialect = dialect
         self.on_error = on_error
@@ -462,8 +461,7 @@ cdef class Subscriptions:
         return self.placed(self.keyed(), batch, missing, ordered)
 
     cdef tuple placed(self, Snapshot snapshot, object batch, object missing, bint ordered):
-        if missing not in ("raise", "null"):
-            raise ValueError(f"missing is {missing!r}; subscription must be one of 'raise', 'null'")
+        check_choice("missing", missing, ("raise", "null"))
         numbers = snapshot.ordered[0]
         if isinstance(batch, (list, tuple)):
             offsets, found = self.match_messages(snapshot, batch, ordered)

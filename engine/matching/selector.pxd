@@ -20,3 +20,6 @@ cdef class Selector:
     cdef bint match_from(self, int at, object message) except -1
     cdef object rows_truth(self, object messages, int question)
     cdef int ask_rows(self, list rows, int8_t* truths, Py_ssize_t count, int question) except -1
+
+
+cdef int check_choice(str argument, object given, tuple choices) except -1  # ValueError otherwise

@@ -521,8 +521,8 @@ def test_many_slots_of_which_a_message_has_few(slots: int) -> None:
         assert subscriptions.match(message) == [key for key, selector in selectors.items() if selector.matches(message)]
 
 
-def test_an_annex_of_an_index_that_no_beginning_cuts() -> None:
-    """More beginnings of texts than the annex has room for, of a name that the first segment compares with numbers."""
+def test_an_append_segment_of_an_index_that_no_beginning_cuts() -> None:
+    """More prefixes than the append segment has room for, of a name that the first segment compares with numbers."""
     texts = {number: f"u = {number}" for number in range(300)}
     subscriptions: Subscriptions[int] = Subscriptions(texts)
     subscriptions._many = 0  # type: ignore[attr-defined]
@@ -533,8 +533,8 @@ def test_an_annex_of_an_index_that_no_beginning_cuts() -> None:
     assert subscriptions.match({"u": 7}) == [7]
 
 
-def test_an_annex_beside_more_access_points_than_it_has_room() -> None:
-    """Each of 30,000 texts is where one subscription of the segment lies; the annex has none of these places."""
+def test_an_append_segment_beside_more_access_points_than_it_has_room() -> None:
+    """Each of 30,000 strings is an access point of one subscription; the append segment has none of these places."""
     subscriptions: Subscriptions[int] = Subscriptions({number: f"c = 'v{number}'" for number in range(30_000)})
     subscriptions.add(-1, "c LIKE 'v%' AND d = 1")
     subscriptions.add(-2, "c IN ('v29999', 'v3', 'w')")
@@ -573,7 +573,7 @@ def test_many_intervals_that_no_equality_parts() -> None:
 
 
 def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
-    """A segment and an annex, whose subscriptions were removed and replaced in between; by turns with keys."""
+    """A segment and an append segment, whose subscriptions were removed and replaced in between; by turns with keys."""
     draw = Random(31)
 
     def text() -> str:
@@ -681,8 +681,8 @@ def test_those_that_come_and_go_leave_nothing() -> None:
     assert subscriptions.match({"u": 3}) == [3]
 
 
-def test_an_annex_that_fills() -> None:
-    """Additions to many: more than an annex holds, with texts, numbers and names that the first segment has not."""
+def test_an_append_segment_that_fills() -> None:
+    """More additions than an append segment holds, with strings, numbers and names that the first segment lacks."""
     draw = Random(12)
 
     def text() -> str:
@@ -809,6 +809,10 @@ def test_keys_errors_and_copies() -> None:
     with pytest.raises(ValueError, match="already"):
         subscriptions.update([("x", "TRUE"), ("x", "FALSE")])
     assert "x" not in subscriptions
+    with pytest.raises(ValueError, match="^on_error is 'ignore'; it must be one of 'raise', 'reject'$"):
+        Subscriptions(on_error="ignore")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="^missing is 'skip'; it must be one of 'raise', 'null'$"):
+        subscriptions.match_batch([{}], missing="skip")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'price > 1' is no pair"):
         Subscriptions(["price > 1"])  # type: ignore[list-item]
     for call in (lambda: subscriptions.remove("nobody"), lambda: subscriptions.replace("nobody", "TRUE")):
