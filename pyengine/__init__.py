@@ -3,7 +3,7 @@
 import sys
 
 try:
-    from pyengine._engine.columns.arrow import Columns
+    from pyengine._engine.columns.batch import Columns
 except ModuleNotFoundError as error:
     if not (error.name or "").startswith("pyengine._engine."):
         raise

@@ -6,7 +6,7 @@ Invariant: a step pops only what steps before it pushed, and never more than HEI
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 
-from pyengine._engine.columns.arrow cimport Column
+from pyengine._engine.columns.column_views cimport Column
 from pyengine._engine.columns.kernels cimport kernel_table
 
 

@@ -4,7 +4,7 @@
 from libc.math cimport fmod
 from libc.stdint cimport int64_t, uint16_t
 
-from pyengine._engine.columns.arrow cimport HALF_VALUES, width_of
+from pyengine._engine.columns.column_views cimport HALF_VALUES, width_of
 from pyengine._engine.columns.kernels cimport kernel_float_of_half, kernel_load_bits
 from pyengine._engine.java.value cimport REMAINDER_OF
 

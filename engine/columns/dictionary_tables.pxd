@@ -6,7 +6,7 @@ LookupTables are never changed once made.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from pyengine._engine.columns.arrow cimport Column
+from pyengine._engine.columns.column_views cimport Column
 
 
 cdef struct Table:            # of a LOOKUP test: three bit sets over the codes

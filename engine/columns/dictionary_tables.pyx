@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
 from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros
-from pyengine._engine.columns.arrow cimport TEXT32, TEXT64, Column
+from pyengine._engine.columns.column_views cimport TEXT32, TEXT64, Column
 
 
 cdef enum:

@@ -9,7 +9,9 @@ from libc.string cimport memset
 
 from pyengine._engine.lowlevel.memory cimport allocate, try_allocate_zeros
 from pyengine._engine.columns.column_arithmetic cimport VECTOR_BYTES
-from pyengine._engine.columns.arrow cimport CODES, NO_VALUES, Column, Columns, read_cell, refused_text, width_of
+from pyengine._engine.columns.column_views cimport (
+    CODES, NO_VALUES, Column, ColumnViews, read_cell, refused_text, width_of,
+)
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 from pyengine._engine.columns.executor cimport Prefixes, Run, register_at, run_steps
 from pyengine._engine.message.header cimport NO_HEADER, header_code
@@ -40,7 +42,7 @@ cdef enum Fetch:
 cdef class Evaluation:
     """One program over one imported batch: working memory, made and dropped with the call."""
     cdef Plan plan
-    cdef Columns columns
+    cdef ColumnViews columns
     cdef Program program
     cdef Run run
     cdef int* places              # slot -> column, -1: not bound
@@ -50,7 +52,7 @@ cdef class Evaluation:
     cdef LookupTables known       # of the plan, from before this call; None
     cdef bint learned             # a table was made that the plan may remember
 
-    def __cinit__(self, Program program, Columns columns, bint matching, str missing):
+    def __cinit__(self, Program program, ColumnViews columns, bint matching, str missing):
         cdef int slot
         self.program = program
         self.columns = columns
@@ -361,7 +363,7 @@ cdef class Evaluation:
             free_scratch(&scratch)
 
 
-cdef object mask_columns(Program program, Columns columns, str on_error, str missing):
+cdef object mask_columns(Program program, ColumnViews columns, str on_error, str missing):
     cdef Evaluation evaluation = Evaluation(program, columns, True, missing)
     mask = numpy.empty(columns.row_count, numpy.bool_)
     evaluation.evaluate(mask, BYTES)
@@ -369,7 +371,7 @@ cdef object mask_columns(Program program, Columns columns, str on_error, str mis
     return mask
 
 
-cdef object words_columns(Program program, Columns columns, str on_error, str missing):
+cdef object words_columns(Program program, ColumnViews columns, str on_error, str missing):
     cdef Evaluation evaluation = Evaluation(program, columns, True, missing)
     words = numpy.zeros((columns.row_count + 63) // 64, numpy.uint64)
     evaluation.evaluate(words, WORDS)
@@ -377,7 +379,7 @@ cdef object words_columns(Program program, Columns columns, str on_error, str mi
     return words
 
 
-cdef object truth_columns(Program program, Columns columns, str missing):
+cdef object truth_columns(Program program, ColumnViews columns, str missing):
     cdef Evaluation evaluation = Evaluation(program, columns, False, missing)
     truth = numpy.empty(columns.row_count, numpy.int8)
     evaluation.evaluate(truth, TRUTHS)

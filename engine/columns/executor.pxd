@@ -6,7 +6,7 @@ Invariants: ``row`` is the first of ``count`` rows, 1 to CHUNK of them; register
 
 from libc.stdint cimport int64_t, uint64_t
 
-from pyengine._engine.columns.arrow cimport Column
+from pyengine._engine.columns.column_views cimport Column
 from pyengine._engine.columns.kernels cimport kernel_table
 from pyengine._engine.columns.dictionary_tables cimport Table
 from pyengine._engine.columns.plan cimport CHUNK_WORDS, Plan

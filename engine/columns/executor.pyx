@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
 
 from pyengine._engine.columns.column_arithmetic cimport HEIGHT, Vector, VectorRows, compute_vectors
-from pyengine._engine.columns.arrow cimport (
+from pyengine._engine.columns.column_views cimport (
     DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT64_VALUES, TEXT32, TEXT64, TEXT_VIEWS, Column, read_cell, width_of,
 )
 from pyengine._engine.lowlevel.bits cimport lowest_bit

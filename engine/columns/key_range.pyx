@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, INT8_MAX, INT8_MIN, INT16_MA
 from libc.stdint cimport INT64_MAX, INT64_MIN, UINT8_MAX, UINT16_MAX, UINT32_MAX
 from libc.string cimport memset
 
-from pyengine._engine.columns.arrow cimport (
+from pyengine._engine.columns.column_views cimport (
     DOUBLE_VALUES, FLOAT_VALUES, HALF_VALUES, INT8_VALUES, INT16_VALUES, INT32_VALUES, INT64_VALUES, UINT8_VALUES,
     UINT16_VALUES, UINT32_VALUES,
 )

@@ -5,7 +5,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from pyengine._engine.lowlevel.memory cimport allocate_zeros
-from pyengine._engine.columns.arrow cimport (
+from pyengine._engine.columns.column_views cimport (
     BOOLEAN_BITS,
     CODES,
     DOUBLE_VALUES,
@@ -18,7 +18,8 @@ from pyengine._engine.columns.arrow cimport (
     TEXT32,
     UNSUPPORTED,
     Column,
-    Columns,
+    ColumnViews,
+    allocate_views,
 )
 from pyengine._engine.message.packed_messages cimport TEXT_ALIGNMENT, PackedMessages
 from pyengine._engine.selector.program cimport Program
@@ -39,7 +40,7 @@ from pyengine._engine.java.value cimport (
 
 cdef class Packing:
     """One slot being made a column."""
-    cdef Columns columns
+    cdef ColumnViews columns
     cdef PackedMessages messages
     cdef const Value* first            # of the slot; ``stride`` values to the next row
     cdef Py_ssize_t stride
@@ -184,24 +185,24 @@ cdef class Packing:
         return 0
 
 
-cdef Columns empty_columns(PackedMessages messages):
+cdef ColumnViews empty_columns(PackedMessages messages):
     """No slot has a column yet."""
-    cdef Columns columns = Columns({})
+    cdef ColumnViews columns = ColumnViews()
     cdef int slot
-    free(columns.views)
-    columns.views = <Column*>allocate_zeros(messages.width + 1, sizeof(Column))
+    columns.batch_count = 1
+    columns.column_count = messages.width
+    columns.names = columns.offered = messages.names
+    allocate_views(columns)
     for slot in range(messages.width):
         columns.views[slot].storage = UNSUPPORTED
         columns.views[slot].length = messages.rows
-    columns.column_count = messages.width
-    columns.names = messages.names
     columns.types = ["values of several types"] * messages.width
     columns.row_count = columns.starts[1] = messages.rows
     return columns
 
 
-cdef Columns packed_columns(PackedMessages messages, Program program):
-    cdef Columns columns = messages.columns
+cdef ColumnViews packed_columns(PackedMessages messages, Program program):
+    cdef ColumnViews columns = messages.columns
     cdef Packing packing
     cdef object name, slot
     if program.every_text or program.needs_gil:

@@ -5,7 +5,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport int8_t, uint8_t, uint16_t
 from libc.string cimport memset
 
-from pyengine._engine.columns.arrow cimport Columns
+from pyengine._engine.columns.column_views cimport ColumnViews
 from pyengine._engine.columns.evaluation cimport mask_columns, truth_columns
 from pyengine._engine.message.packed_messages cimport TEXT_ALIGNMENT, PackedMessages
 from pyengine._engine.columns.packed_columns cimport packed_columns
@@ -363,7 +363,7 @@ cdef class Sweep:
 
 cdef object packed_truth(Program program, PackedMessages messages, int question, bint missing_is_null):
     cdef bint evaluating = question == EVALUATE
-    cdef Columns columns
+    cdef ColumnViews columns
     cdef Sweep sweep
     cdef object answer
     cdef int8_t* answers

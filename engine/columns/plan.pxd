@@ -11,7 +11,7 @@ live rows; a test reads only slots that are bound to columns of the plan's ``sig
 from libc.stdint cimport int32_t, uint8_t
 
 from pyengine._engine.columns.column_arithmetic cimport VectorStep
-from pyengine._engine.columns.arrow cimport Column
+from pyengine._engine.columns.column_views cimport Column
 from pyengine._engine.columns.kernels cimport kernel_range
 from pyengine._engine.columns.text_sets cimport text_set
 from pyengine._engine.selector.program cimport Program

@@ -4,7 +4,7 @@ from libc.stdint cimport uint8_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from pyengine._engine.columns.arrow cimport CODES, Column
+from pyengine._engine.columns.column_views cimport CODES, Column
 from pyengine._engine.columns.text_sets cimport free_set
 from pyengine._engine.selector.program cimport Program
 from pyengine._engine.java.value cimport NULL_VALUE, STRING, TRUE, Scratch, Value, text_of

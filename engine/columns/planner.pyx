@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memset
 
 from pyengine._engine.lowlevel.memory cimport resize
-from pyengine._engine.columns.arrow cimport BOOLEAN_BITS, CODES
+from pyengine._engine.columns.column_views cimport BOOLEAN_BITS, CODES
 from pyengine._engine.columns.test_planner cimport MANY_SLOTS, NO_SLOT, ColumnTests
 from pyengine._engine.java.comparison cimport compare
 from pyengine._engine.columns.plan cimport (

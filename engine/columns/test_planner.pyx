@@ -8,7 +8,7 @@ from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize
 from pyengine._engine.columns.column_arithmetic cimport (
     COMPUTE, FILL, HEIGHT, INTS, LOAD, LONGS, OPPOSITE, REALS, TO_REAL, VectorStep,
 )
-from pyengine._engine.columns.arrow cimport (
+from pyengine._engine.columns.column_views cimport (
     BOOLEAN_BITS, CODES, DECIMAL_VALUES, DOUBLE_VALUES, HALF_VALUES, INT64_VALUES, NO_VALUES,
 )
 from pyengine._engine.java.arithmetic cimport negate

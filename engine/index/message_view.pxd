@@ -9,7 +9,7 @@ from cython cimport final
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from pyengine._engine.columns.arrow cimport Column
+from pyengine._engine.columns.column_views cimport Column
 from pyengine._engine.selector.program cimport Program
 from pyengine._engine.java.value cimport Scratch, Value
 

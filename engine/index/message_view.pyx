@@ -10,7 +10,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize
-from pyengine._engine.columns.arrow cimport DOUBLE_VALUES, INT32_VALUES, INT64_VALUES, TEXT32, Column, read_cell
+from pyengine._engine.columns.column_views cimport DOUBLE_VALUES, INT32_VALUES, INT64_VALUES, TEXT32, Column, read_cell
 from pyengine._engine.lowlevel.bits cimport numbers_of
 from pyengine._engine.message.header cimport fresh_header, header_code
 from pyengine._engine.columns.kernels cimport kernel_load_bits

@@ -7,7 +7,7 @@ one. Who searches keeps his snapshot whatever happens to the subscriptions meanw
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
-from pyengine._engine.columns.arrow cimport Columns
+from pyengine._engine.columns.column_views cimport ColumnViews
 from pyengine._engine.index.message_view cimport Event, Kinds, Reading
 from pyengine._engine.index.bucket_lookup cimport Sought
 from pyengine._engine.selector.program cimport Program
@@ -71,8 +71,10 @@ cdef class Rows:                 # of columns, asked one after another; read som
     cdef Search search
     cdef int* places             # slot -> column, -1 none
 
-    cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil
-    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch, int64_t* ends) noexcept nogil
+    cdef int read(self, Event event, ColumnViews columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil
+    cdef int64_t run(
+        self, Event event, ColumnViews columns, int64_t row, Py_ssize_t batch, int64_t* ends
+    ) noexcept nogil
 
 
 cdef list alive_of(Living one)   # its living Subscriptions

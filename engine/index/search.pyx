@@ -6,7 +6,7 @@ from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros
-from pyengine._engine.columns.arrow cimport Columns
+from pyengine._engine.columns.column_views cimport ColumnViews
 from pyengine._engine.lowlevel.bits cimport highest_bit
 from pyengine._engine.index.message_view cimport Event, Kinds, Reading
 from pyengine._engine.index.bucket_lookup cimport Sought, place_many, place_one
@@ -251,7 +251,7 @@ cdef class Rows:
         self.places = <int*> allocate((search.event.count + 1) * sizeof(int))
         search.make_room(snapshot, TOGETHER)
 
-    cdef int read(self, Event event, Columns columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil:
+    cdef int read(self, Event event, ColumnViews columns, Py_ssize_t batch, int64_t first, int count) noexcept nogil:
         """Rows of a batch, of which there are no more than TOGETHER; -1 without memory."""
         cdef int slot, index
         for slot in range(event.count):
@@ -267,7 +267,9 @@ cdef class Rows:
                 &self.search.placed[index * TOGETHER], self.search.sought)
         return 0
 
-    cdef int64_t run(self, Event event, Columns columns, int64_t row, Py_ssize_t batch, int64_t* ends) noexcept nogil:
+    cdef int64_t run(
+        self, Event event, ColumnViews columns, int64_t row, Py_ssize_t batch, int64_t* ends
+    ) noexcept nogil:
         """From ``row`` on, not before ``batch``; returns the row that raised, or the number of rows; -1: no memory.
         ends[row]: where the numbers of the row end."""
         cdef int64_t first, begin = row, size = self.search.found.size

@@ -9,7 +9,8 @@ from libc.stdlib cimport free
 
 from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros, try_resize
 from pyengine._engine.index.append_segment cimport append_segment_of
-from pyengine._engine.columns.arrow cimport Columns, columns_of, refused_text
+from pyengine._engine.columns.batch cimport columns_of
+from pyengine._engine.columns.column_views cimport ColumnViews, refused_text
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 from pyengine._engine.index.segment_builder cimport segment_of
 from pyengine._engine.index.message_view cimport Event, reader_of
@@ -496,7 +497,7 @@ cdef class Subscriptions:
             search.event.clear()
             snapshot.idle.append(search)
 
-    def match_columns(self, Snapshot snapshot, Columns columns, missing, bint ordered):
+    def match_columns(self, Snapshot snapshot, ColumnViews columns, missing, bint ordered):
         cdef Rows rows
         cdef Event event
         cdef int64_t row = 0
@@ -542,7 +543,7 @@ cdef class Subscriptions:
             rows.search.event.clear()
             snapshot.idle.append(rows.search)
 
-    def match_by_selector(self, list living, Columns columns, missing):
+    def match_by_selector(self, list living, ColumnViews columns, missing):
         """Column by column: each selector of all rows, then who wants each row."""
         cdef int64_t row, at, size = columns.row_count
         cdef uint64_t word

@@ -6,7 +6,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int8_t
 from libc.string cimport memset
 
-from pyengine._engine.columns.arrow cimport columns_of
+from pyengine._engine.columns.batch cimport columns_of
 from pyengine._engine.columns.evaluation cimport mask_columns, truth_columns, words_columns
 from pyengine._engine.message.packed_messages cimport PackedMessages
 from pyengine._engine.selector.compiler cimport compile_tree

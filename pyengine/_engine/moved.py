@@ -16,7 +16,7 @@ else:
 
 PACKAGE = "pyengine._engine"
 MODULES = {  # module of 0.1.0 -> wing and room; several: what it had is in all of them now
-    "arrow": "columns.arrow",
+    "arrow": "columns.batch",
     "channel": "activemq.client.dispatch_channel activemq.commands.message_dispatch",
     "consume_lag": "rocketmq.broker.consume_lag",
     "consume_orderly": "rocketmq.client.consume_orderly",

@@ -84,7 +84,7 @@ CORE_MAY = {
 # Some rooms wrap a library, on first use; one is shared by threads that change it and match, and has a lock.
 CORE_ALSO = {
     "activemq/commands/destination": {"functools"},
-    "columns/arrow": {"decimal"},
+    "columns/data_frames": {"decimal"},
     "index/subscriptions": {"threading"},
     "message/cron_entry": {"re"},
     "selector/parser": {"copyreg"},

@@ -809,9 +809,9 @@ def test_keys_errors_and_copies() -> None:
     with pytest.raises(ValueError, match="already"):
         subscriptions.update([("x", "TRUE"), ("x", "FALSE")])
     assert "x" not in subscriptions
-    with pytest.raises(ValueError, match="^on_error is 'ignore'; it must be one of 'raise', 'reject'$"):
+    with pytest.raises(ValueError, match=r"^on_error is 'ignore'; it must be one of 'raise', 'reject'$"):
         Subscriptions(on_error="ignore")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="^missing is 'skip'; it must be one of 'raise', 'null'$"):
+    with pytest.raises(ValueError, match=r"^missing is 'skip'; it must be one of 'raise', 'null'$"):
         subscriptions.match_batch([{}], missing="skip")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="'price > 1' is no pair"):
         Subscriptions(["price > 1"])  # type: ignore[list-item]
