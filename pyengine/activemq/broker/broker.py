@@ -5,14 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar
 
-from pyengine import Selector
 from pyengine._engine.activemq.region.queue_region import QueueRegion
 from pyengine._engine.message.message import Message
 from pyengine.activemq._runtime.dispatch_task import DispatchTask
@@ -24,9 +22,11 @@ from pyengine.activemq.broker.advisories import Advisories
 from pyengine.activemq.broker.authentication import Authentication
 from pyengine.activemq.broker.authorization import Authorization
 from pyengine.activemq.broker.broker_registry import BrokerRegistry
+from pyengine.activemq.broker.consumers import Consumers
 from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
-from pyengine.activemq.broker.events import ConsumerClosed, ConsumerStarted, Event, NoConsumer, teller
+from pyengine.activemq.broker.event_listeners import EventListeners
+from pyengine.activemq.broker.events import Event
 from pyengine.activemq.broker.inactive import InactiveDestinations
 from pyengine.activemq.broker.interceptors import Interceptors
 from pyengine.activemq.broker.producers import Producers
@@ -36,7 +36,7 @@ from pyengine.activemq.broker.scheduler import KEPT_IN, Scheduler
 from pyengine.activemq.broker.services import BrokerServices
 from pyengine.activemq.broker.slow_consumers import SlowConsumers
 from pyengine.activemq.broker.statistics import Statistics
-from pyengine.activemq.broker.subscription import Connection, Source, Subscription
+from pyengine.activemq.broker.subscription import Connection, Subscription
 from pyengine.activemq.broker.topic_destination import TopicDestination
 from pyengine.activemq.broker.topics import Topics
 from pyengine.activemq.broker.transactions import Transactions
@@ -212,8 +212,7 @@ class Broker(Declared, RegionBroker, Administration):
             self._sequence_ids = ProducerSequenceIds() if store is None else store
             self.region = QueueRegion(self.outbox.posted)
             self._subscriptions: dict[str, Subscription] = self.region.subscriptions
-            self._spread: dict[str, Subscription] = {}
-            self._callbacks: dict[type[Event], list[Callable[[Any], object]]] = {}
+            self._listeners = EventListeners(self.outbox, self.region)
             self._services = services = BrokerServices(
                 name=name,
                 clock=self.clock,
@@ -222,13 +221,14 @@ class Broker(Declared, RegionBroker, Administration):
                 cursor_limit=cursor_limit,
                 release=release,
                 policies=self.policies,
-                report=self.report,
+                report=self._listeners.report,
                 call_at=self.call_at,
             )
             self.router = Router(
-                services, self.region, virtual_destinations, make=self._make_destination, attach=self._attach_waiting
+                services, self.region, virtual_destinations, make=self._make_destination, attach=self._attach
             )
             self._advisories = Advisories(services, self.router, self, lambda: list(self._subscriptions.values()))
+            self._listeners.advisories = self._advisories
             self.dead_letters = DeadLetters(services, self.router, redelivery_plugin, discarding_plugin)
             offline = Offline(
                 self.offline_durable_subscriber_timeout, self.offline_durable_subscriber_task_schedule, self.started
@@ -239,6 +239,15 @@ class Broker(Declared, RegionBroker, Administration):
                 self.topics,
                 remove_consumer=partial(self.remove_consumer, lost=True),
                 remove_connection=partial(self.remove_connection, lost=True),
+            )
+            self._consumers = Consumers(
+                services,
+                self.router,
+                self.topics,
+                self.slow_consumers,
+                self._advisories,
+                self._listeners,
+                self._subscriptions,
             )
             self._transactions = Transactions()
             self._acknowledgements = Acknowledgements(self.clock, self.topics, self._transactions)
@@ -386,7 +395,7 @@ class Broker(Declared, RegionBroker, Administration):
                 for subscription in self._subscriptions.values():
                     subscription.forget()
                 self._advisories.forget()
-            self._callbacks.clear()  # one may hold messages that know how they are acknowledged, and so the broker
+            self._listeners.clear()  # one may hold messages that know how they are acknowledged, and so the broker
 
     def _open(self) -> None:
         if self._closed:
@@ -479,7 +488,7 @@ class Broker(Declared, RegionBroker, Administration):
             if lost:
                 for subscription in connection.subscriptions.values():
                     subscription.route = None
-            self._remove_all(list(connection.subscriptions.values()), last_delivered, lost)
+            self._consumers.remove(list(connection.subscriptions.values()), last_delivered, lost=lost)
             self._transactions.rollback_of(connection_id)
             for producer_id in self.producers.remove_of(connection_id):
                 self._advisories.producer_removed(producer_id)
@@ -526,45 +535,7 @@ class Broker(Declared, RegionBroker, Administration):
                 raise JMSError(f"consumer.priority = {info.priority}: must be -128 to 127")
             if self._authorization is not None:
                 self._authorization.check(info.connection_id, info.destination, "read")
-            # A region has destinations of its own kind only (RegionBroker.addConsumer).
-            kind = info.destination.kind
-            patterns = tuple(part for part in composite_parts(info.destination) if part.kind == kind)
-            policy = self.policies.policy_of(info.destination)  # of a composite the entry that covers its whole text
-            subscription = Subscription(
-                info=info,
-                connection=connection,
-                patterns=patterns,
-                selector=None if info.selector is None else Selector(info.selector),
-                policy=policy,
-                prefetch=info.prefetch_size if policy is None else _prefetch_under(policy, info),
-            )
-            subscription.last_acknowledged = self.clock.now()
-            if not subscription.spread:
-                with self.router.on_behalf_of(info.connection_id):
-                    self.router.find(patterns[0], create_temporary=True)
-            elif "," not in info.destination.name:
-                self.router.make_wildcard(patterns[0])
-            if info.subscription_name:
-                self.topics.durables.subscribe(subscription)
-            self._subscriptions[info.consumer_id] = subscription
-            connection.subscriptions[info.consumer_id] = subscription
-            self._advisories.join(subscription)
-            self._note_listeners()
-            self.report(ConsumerStarted(info.destination, info))
-            if not info.subscription_name:
-                met = [
-                    found
-                    for name, found in self.router.candidates(patterns)
-                    if subscription.meets(name) and self.router.lets_in(info.destination, name)
-                ]
-                # A queue may have a wildcard's name: it serves whoever consumes what it covers, too.
-                subscription.spread |= len(met) > 1
-                if subscription.spread:
-                    self._spread[info.consumer_id] = subscription
-                for found in met:
-                    found.add(subscription)
-            self._advisories.consumer_added(subscription)
-            return subscription.prefetch
+            return self._consumers.add(info, connection)
 
     def _make_destination(self, name: Destination, policy: Policy | None) -> AnyDestination:
         if self._authorization is not None:
@@ -573,38 +544,18 @@ class Broker(Declared, RegionBroker, Administration):
             return QueueDestination(self._services, self.dead_letters, self.slow_consumers, name, policy)
         return TopicDestination(self._services, self.topics, self.slow_consumers, name, policy)
 
-    def _attach_waiting(self, destination: AnyDestination) -> None:
-        """A destination is new: consumers of patterns that cover it are attached, in the order in which they came."""
-        if isinstance(destination, TopicDestination):
-            self.topics.durables.attach(destination)
-        for subscription in list(self._spread.values()):
-            if subscription.covers(destination.destination) and self.router.lets_in(
-                subscription.info.destination, destination.destination
-            ):
-                destination.add(subscription)
-        self._advisories.destination_added(destination.destination, self.router.creator)
+    def _attach(self, destination: AnyDestination) -> None:
+        self._consumers.attach(destination)
 
     def consumers_at(self, destination: Destination) -> int:
         """How many consumers a destination has, durable subscriptions without their consumer included."""
-        durables = sum(each.subscription.covers(destination) for each in self.topics.durables)
-        return durables + sum(not each.info.subscription_name for each in self._consumers_of(destination))
+        return self._consumers.count_at(destination)
 
     def set_prefetch(self, consumer_id: str, prefetch: int) -> None:
         """A consumer may hold so many messages from now on, or what its policy makes of that; harmless for one that is
         not there (AbstractRegion.processConsumerControl)."""
         with self.outbox:
-            subscription = self._subscriptions.get(consumer_id)
-            if subscription is None:
-                return
-            if subscription.policy is not None:
-                prefetch = _prefetch_under(subscription.policy, replace(subscription.info, prefetch_size=prefetch))
-            subscription.prefetch = prefetch
-            if subscription.credit is not None:
-                subscription.credit.set_prefetch(prefetch)
-            self.topics.set_prefetch(subscription)
-            for queue, number in list(subscription.queues.items()):
-                queue.core.set_prefetch(number, prefetch)
-                queue.run()
+            self._consumers.set_prefetch(consumer_id, prefetch)
 
     def last_produced(self, producer_id: str) -> int:
         """The number of the last message of a producer that came by ``produced``; -1: none, or other producers were
@@ -620,37 +571,13 @@ class Broker(Declared, RegionBroker, Administration):
         with self.outbox:
             subscription = self._subscriptions.get(consumer_id)
             if subscription is not None:
-                self._remove_all([subscription], last_delivered, lost)
+                self._consumers.remove([subscription], last_delivered, lost=lost)
 
     def remove_consumers(self, consumer_ids: Iterable[str], *, last_delivered: str | None = None) -> None:
         """See Transport."""
         with self.outbox:
             known = [self._subscriptions[each] for each in consumer_ids if each in self._subscriptions]
-            self._remove_all(known, last_delivered, False)
-
-    def _remove_all(self, leaving: list[Subscription], last_delivered: str | None, lost: bool) -> None:
-        """Remove consumers that leave together, session by session. What one held goes to the next at once; the rounds
-        that this asks for come when all have left, as the broker makes them on another thread."""
-        queues: dict[Source, None] = {}
-        # A durable subscription compares the place of that message with its own, whoever of them had it.
-        last_of_topics = self.topics.handle_of(last_delivered, leaving)
-        sessions = list(dict.fromkeys(each.info.session_id for each in leaving))
-        for subscription in sorted(leaving, key=lambda each: sessions.index(each.info.session_id)):
-            del self._subscriptions[subscription.info.consumer_id]
-            self._spread.pop(subscription.info.consumer_id, None)
-            subscription.connection.subscriptions.pop(subscription.info.consumer_id, None)
-            queues.update(dict.fromkeys(subscription.queues))
-            for queue in list(subscription.queues):
-                queue.remove(subscription, last_delivered=last_delivered, lost=lost)
-            self.topics.remove(subscription, last_delivered=last_of_topics, lost=lost)
-            subscription.forget()
-            self.slow_consumers.forget(subscription)
-            self._advisories.leave(subscription)
-            self._note_listeners()
-            self._advisories.consumer_removed(subscription)
-            self.report(ConsumerClosed(subscription.info.destination, subscription.info))
-        for queue in queues:
-            queue.run()
+            self._consumers.remove(known, last_delivered)
 
     def remove_subscription(self, client_id: str, name: str) -> None:
         """See Transport."""
@@ -696,40 +623,7 @@ class Broker(Declared, RegionBroker, Administration):
     def pull(self, pull: MessagePull) -> None:
         """See Transport."""
         with self.outbox:
-            subscription = self._subscriptions.get(pull.consumer_id)
-            if subscription is None:
-                raise JMSError(f"pull: there is no subscription {pull.consumer_id!r}")
-            if subscription.topic is not None:
-                self.topics.pull(subscription, pull)
-            elif subscription.spread:
-                self._pull_several(subscription, pull)
-            for queue in () if subscription.spread else list(subscription.queues):
-                queue.pull(subscription, pull)
-
-    def _pull_several(self, subscription: Subscription, pull: MessagePull) -> None:
-        """One message of any of its queues, or the null dispatch when the time is over."""
-        if subscription.prefetch:
-            return
-        if subscription.asked is not None:  # a receive that was cancelled: its time is no end of this one's
-            subscription.asked.cancel()
-        credit, before = subscription.credit, subscription.given
-        if credit is not None:
-            credit.extend(1)
-            for queue in credit.wakes():
-                queue.owner.offer(subscription)
-                if subscription.given != before:
-                    return
-
-        def end() -> None:
-            if subscription.info.consumer_id in self._subscriptions and subscription.given == before:
-                if subscription.credit is not None:
-                    subscription.credit.extend(0)
-                subscription.dispatch(self.outbox, None, None, 0)
-
-        if pull.timeout < 0:
-            end()
-        elif pull.timeout > 0:
-            subscription.asked = self.call_at(self.clock.now() + pull.timeout, end)
+            self._consumers.pull(pull)
 
     # Transactions
 
@@ -772,11 +666,7 @@ class Broker(Declared, RegionBroker, Administration):
         """See Transport."""
         with self.outbox:
             for part in composite_parts(destination):
-                users = {each.info.consumer_id: each for each in (*self._consumers_of(part), *self._spread.values())}
-                # A durable subscription counts though its consumer is away (TopicRegion.removeConsumer keeps it).
-                if part.kind == "topic":
-                    users |= {f"{each.client_id}:{each.name}": each.subscription for each in self.topics.durables}
-                user = next((name for name, each in users.items() if each.covers(part)), None)
+                user = self._consumers.user_of(part)
                 if user is not None:
                     raise JMSError(f"destination {part} still has an active subscription: {user}")
                 self._remove_destination(part)
@@ -785,26 +675,18 @@ class Broker(Declared, RegionBroker, Administration):
         owner = self._temporary.pop(destination, None)
         if owner is not None:
             del owner.temporary[destination]
-        leaving = [each for each in self._consumers_of(destination) if each.covers(destination) and not each.spread]
-        self._remove_all(leaving, None, False)
+        leaving = [each for each in self._consumers.of(destination) if each.covers(destination) and not each.spread]
+        self._consumers.remove(leaving)
         if destination in self.router.destinations:
             self.router.remove(destination)
             self._advisories.destination_removed(destination)
-
-    def _consumers_of(self, destination: Destination) -> list[Subscription]:
-        found = self.router.destinations.get(destination)
-        return [] if found is None else found.consumers()
 
     def is_slow(self, subscription: Subscription) -> bool:
         """Whether a consumer is marked slow."""
         return self.slow_consumers.is_slow(subscription)
 
     def _release_consumers(self, queue: QueueDestination) -> None:
-        """The queue goes, its consumers stay: a queue of that name that is made later has them."""
-        for subscription in queue.consumers():
-            queue.remove(subscription, lost=True)
-            subscription.spread = True
-            self._spread[subscription.info.consumer_id] = subscription
+        self._consumers.release(queue)
 
     @property
     def destination_views(self) -> list[DestinationView]:
@@ -831,29 +713,4 @@ class Broker(Declared, RegionBroker, Administration):
         What it raises is logged (``pyengine.activemq``): the call that made the change may be anybody's.
         Returns a function that ends it. Raises TypeError for what is no class of events, or cannot be called.
         """
-        if not (isinstance(event, type) and issubclass(event, Event)):
-            raise TypeError(f"{event!r} is no class of pyengine.activemq.broker.events")
-        if not callable(callback):
-            raise TypeError(f"a callback is a function of an event; not {callback!r}")
-
-        callbacks = self._callbacks.setdefault(event, [])
-        callbacks.append(told := teller(callback))
-        self._note_listeners()
-        return lambda: callbacks.remove(told)
-
-    def _note_listeners(self) -> None:
-        """The core alone takes messages without a consumer while no listener asks for them."""
-        asked = any(self._callbacks.get(kind) for kind in (NoConsumer, Event))
-        self.region.reports_no_consumer = asked or self._advisories.listened
-
-    def report(self, event: Event) -> None:
-        """Tell those who asked for such events, and send the advisory message that a policy asks for."""
-        for kind in (type(event), Event):
-            for callback in self._callbacks.get(kind, ()):
-                self.outbox.post(callback, event)
-        self._advisories.fire(event)
-
-
-def _prefetch_under(policy: Policy, info: ConsumerInfo) -> int:
-    durable = bool(info.subscription_name)
-    return policy.prefetch_of(info.prefetch_size, info.destination.kind, browser=info.browser, durable=durable)
+        return self._listeners.add(event, callback)
