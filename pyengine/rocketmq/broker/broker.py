@@ -29,10 +29,12 @@ from pyengine.processes import belong
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.broker_files import MOST_QUEUES
 from pyengine.rocketmq.broker.broker_metrics import FAMILIES, broker_metrics
-from pyengine.rocketmq.broker.broker_node import BrokerNode, NodeOptions, Stored, open_node
+from pyengine.rocketmq.broker.broker_node import BrokerNode, open_node
 from pyengine.rocketmq.broker.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.broker.held import HeldMessage, held_messages
+from pyengine.rocketmq.broker.node_options import NodeOptions
+from pyengine.rocketmq.broker.send_message_processor import Stored
 from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
 from pyengine.rocketmq.broker.topic_table import no_topic
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
@@ -171,7 +173,7 @@ class Broker(Declared):
                 options = NodeOptions(address, levels, seed + i, flush_disk_type, segment_bytes, max_message_size)
                 open_node(self.nodes, name, self.clock, options, None if directory is None else Path(directory))
             for node in self.nodes.values():
-                node.laid_out = self._laid_out
+                node.topic_table.changed = self._laid_out
                 node.start()
             belong(self)
             if listeners is not None:
@@ -513,7 +515,7 @@ class Broker(Declared):
         """
         host, position = parsed_id(plain_text("offset_msg_id", offset_msg_id))
         for name, node in self.nodes.items():
-            stored = node.stored_at(position) if node.offset_msg_id(position) == offset_msg_id else None
+            stored = node.stored_at(position) if node.sender.offset_msg_id(position) == offset_msg_id else None
             if stored is not None:
                 return next(pulled_messages(stored, name))
         raise MQBrokerError(SYSTEM_ERROR, f"can not find message by the offset, {position} of {host}")
@@ -544,7 +546,7 @@ class Broker(Declared):
         whole_number("delay_level", delay_level, INT32)
         whole_number("max_reconsume_times", max_reconsume_times, INT32)
         node = self._node(message.broker_name)
-        if not node.store.log.flush(node.send_back(group, message, delay_level, max_reconsume_times).flush):
+        if not node.store.log.flush(node.sender.send_back(group, message, delay_level, max_reconsume_times).flush):
             raise MQBrokerError(SYSTEM_ERROR, SendStatus.FLUSH_DISK_TIMEOUT.name)
 
     def send_message(self, group: str, message: Message, queue: MessageQueue | None = None) -> SendResult:
@@ -563,7 +565,7 @@ class Broker(Declared):
             node = self._node_of(queue)
         if message.topic not in node.topics:
             check_topic(message.topic)
-        stored: Stored = node.send(message, queue.queue_id, self._default_queues if self._auto_create else 0)
+        stored: Stored = node.sender.send(message, queue.queue_id, self._default_queues if self._auto_create else 0)
         status = SendStatus.SEND_OK if node.store.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
         unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
         return SendResult(status, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
@@ -594,7 +596,7 @@ class Broker(Declared):
         node = self._node_of(queue)
         if topic not in node.topics:
             check_topic(topic)
-        stored = node.send_batch(messages, queue.queue_id, self._default_queues if self._auto_create else 0)
+        stored = node.sender.send_batch(messages, queue.queue_id, self._default_queues if self._auto_create else 0)
         status = SendStatus.SEND_OK if node.store.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
         return batch_result(status, messages, stored.offset_msg_id, stored.queue, stored.queue_offset)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TypeVar
 
 from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue
@@ -24,12 +24,13 @@ class TopicTable:
     """Topics by their names. Every method is called with the broker's lock held.
 
     broker_name: of errors. files: the broker's folder, None without one. fixed: topics of the store that have their
-    queues by themselves.
+    queues by themselves. changed: called when a topic was made, changed or deleted.
     """
 
     def __init__(self, broker_name: str, files: BrokerFiles | None, fixed: Mapping[str, int]) -> None:
         self.queues: dict[str, int] = {}  # name -> queues
         self._configs: dict[str, TopicConfig] = {}  # of those that do not lie as create() has them
+        self.changed: Callable[[], None] = lambda: None
         self._broker_name = broker_name
         self._files = files
         self._fixed = fixed
@@ -84,6 +85,7 @@ class TopicTable:
             self._files.write_topics(named, configs)
         _set(self.queues, topic, queues)
         _set(self._configs, topic, config)
+        self.changed()
 
     def check_queue(self, topic: str, queue_id: int) -> None:
         """Raise MQBrokerError for a queue that the topic does not have."""

@@ -36,10 +36,11 @@ from pyengine.errors import (
     PyengineError,
 )
 from pyengine.rocketmq import message as names
-from pyengine.rocketmq.broker.broker_node import BrokerNode, RemoteSend, Stored
+from pyengine.rocketmq.broker.broker_node import BrokerNode
 from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.broker.message_check import illegal_message
 from pyengine.rocketmq.broker.pulls import PulledFrames
+from pyengine.rocketmq.broker.send_message_processor import RemoteSend, Stored
 from pyengine.rocketmq.broker.topic_config import READABLE
 from pyengine.rocketmq.broker.transactions import COMMIT, ROLLBACK
 from pyengine.rocketmq.message import Message, MessageExt
@@ -92,7 +93,7 @@ class BrokerRequests:
         self._unique = f"{os.urandom(4).hex().upper()}{os.getpid() & 0xFFFF:04X}{0:08X}"
         self._number = count()
         self._turn = count()
-        node.ask_producer = self.ask_producer
+        node.sender.ask_producer = self.ask_producer
         self._lock = threading.Lock()
         self._stats = Stats(node.clock.now())
         self._pulls: dict[Connection, int] = {}  # how many of each connection wait
@@ -236,7 +237,7 @@ class BrokerRequests:
             unique = properties[names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX] = self._unique_id()
         properties["CLUSTER"] = self.served.cluster
         message = Message(topic, body, properties=properties, flag=header["flag"] or 0)
-        stored = self.node.send(message, queue_id, new_queues, origin)
+        stored = self.node.sender.send(message, queue_id, new_queues, origin)
         return self._stored(request, stored, unique)
 
     def _store_batch(
@@ -260,7 +261,7 @@ class BrokerRequests:
         messages = [
             Message(topic, body, properties={**properties, **added}, flag=flag) for body, properties, flag in parts
         ]
-        stored = self.node.send_batch(messages, queue_id, new_queues, origin)
+        stored = self.node.sender.send_batch(messages, queue_id, new_queues, origin)
         unique = common.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX)
         return self._stored(request, stored, unique)
 
@@ -292,7 +293,7 @@ class BrokerRequests:
         message = MessageExt(header["originTopic"] or "", commit_log_offset=offset, msg_id=header["originMsgId"] or "")
         most = header["maxReconsumeTimes"]
         allowed = self.groups.find(group)["retryMaxTimes"] if most is None else most
-        stored = self.node.send_back(group, message, header["delayLevel"] or 0, allowed)
+        stored = self.node.sender.send_back(group, message, header["delayLevel"] or 0, allowed)
         if not self.node.store.log.flush(stored.flush):
             return answer(request, SYSTEM_ERROR, "FLUSH_DISK_TIMEOUT")
         return answer(request)
@@ -307,7 +308,7 @@ class BrokerRequests:
         offset, position = header["tranStateTableOffset"], header["commitLogOffset"]
         if offset is None or position is None:
             raise MQBrokerError(SYSTEM_ERROR, "Find prepared transaction message failed")
-        self.node.end_transaction(header["producerGroup"] or "", offset, position, outcome)
+        self.node.sender.end_transaction(header["producerGroup"] or "", offset, position, outcome)
         return answer(request)
 
     def ask_producer(self, group: str, message: MessageExt, half_topic: str, offset: int) -> None:
@@ -321,7 +322,7 @@ class BrokerRequests:
         header = {
             "topic": half_topic,
             "commitLogOffset": message.commit_log_offset,
-            "offsetMsgId": self.node.offset_msg_id(message.commit_log_offset),
+            "offsetMsgId": self.node.sender.offset_msg_id(message.commit_log_offset),
             "msgId": unique,
             "transactionId": unique,
             "tranStateTableOffset": offset,

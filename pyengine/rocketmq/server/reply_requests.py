@@ -95,7 +95,7 @@ class ReplyRequests:
             queues = self._served.new_topic_queues(
                 self._node.name, topic, header["defaultTopic"], header["defaultTopicQueueNums"] or 0
             )
-            stored = self._node.send(message, queue_id, queues, origin)
+            stored = self._node.sender.send(message, queue_id, queues, origin)
         except MQBrokerError as error:
             if problem is None:
                 return refusal(request, error, dict(REGION))

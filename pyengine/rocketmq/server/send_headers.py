@@ -7,7 +7,7 @@ from typing import Any
 from pyengine._engine.rocketmq.commands.headers import read_header
 from pyengine._engine.rocketmq.commands.stored_message import BORN_HOST_V6
 from pyengine._engine.wire.remoting import RemotingCommand
-from pyengine.rocketmq.broker.broker_node import RemoteSend
+from pyengine.rocketmq.broker.send_message_processor import RemoteSend
 from pyengine.rocketmq.remoting.stored_message import host_bytes
 from pyengine.rocketmq.server.connections import Connection
 

@@ -292,7 +292,7 @@ def test_a_failed_message_is_retried_by_delay_level_and_ends_as_a_dead_letter(cl
         assert message.reconsume_times == times + 1
     assert delays == [10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200]
     assert (message.tags, message.properties["RETRY_TOPIC"]) == ("A", "T")
-    assert message.properties["ORIGIN_MESSAGE_ID"] == cluster.broker.nodes["broker-a"].offset_msg_id(0)
+    assert message.properties["ORIGIN_MESSAGE_ID"] == cluster.broker.nodes["broker-a"].sender.offset_msg_id(0)
     cluster.broker.consumer_send_message_back("G", message, 0, 16)
     (dead,) = cluster.broker.messages("%DLQ%G")
     assert (dead.body, dead.reconsume_times, dead.properties["RETRY_TOPIC"]) == (b"x", 17, "T")

@@ -161,7 +161,7 @@ class Ours:
         self.stored.append(message)
         return {
             "place": [message.topic, message.queue_id, message.queue_offset],
-            "id": self.node.offset_msg_id(message.commit_log_offset),
+            "id": self.node.sender.offset_msg_id(message.commit_log_offset),
             "time": message.store_timestamp,
             "reconsumeTimes": message.reconsume_times,
             "properties": dict(message.properties),
