@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyengine._engine.activemq.queue.batches import carried, enqueued, headers_now, offer_runs, settle_runs
 from pyengine._engine.activemq.queue.queue import Queue
@@ -24,7 +23,6 @@ from pyengine._engine.serialization.codec import SharedValues, seal, unseal
 from pyengine.activemq.tables.assignments import (
     ASSIGNMENT_SCHEMA,
     CODES,
-    CONNECTION,
     DESTINATION,
     KEPT_COLUMNS,
     NAMED,
@@ -44,6 +42,7 @@ from pyengine.activemq.tables.dispatch import (
 )
 from pyengine.activemq.tables.shapes import Membership, Shape, member_of, numbered
 from pyengine.activemq.tables.typed_names import TYPED
+from pyengine.activemq.tables.waiting_messages import WaitingMessages, keys_of, numbers_of, sequences_in
 from pyengine.dataclass import dataclass
 from pyengine.errors import SnapshotError
 from pyengine.topology import Consumer, Policy, Topology
@@ -52,9 +51,7 @@ STREAM_SCHEMA = ASSIGNMENT_SCHEMA.append(pa.field("attempt", pa.int32()))
 CODED_SCHEMA = encoded_schema(STREAM_SCHEMA, (*NAMED, "destination", "group"))
 EVENTS = ("join", "leave", "lose")
 MAGIC, VERSION = b"PYES", 2
-_KEY, _ATTEMPTS, _ERROR = "__key", "__attempts", "__error"
 _WASTE = 1024  # shared values of a shard that may have lost their use before all its queues are written anew
-_SEQUENCE_BITS = 40  # of a key; the queue's place in the task stands above
 
 
 @dataclass
@@ -125,14 +122,7 @@ class Carry:
         self._open: dict[int, _Carried] = {}
         self._memberships: dict[tuple[Any, ...], Membership] = {}
         self._templates: dict[tuple[Any, ...], tuple[bytes, Shape]] = {}
-        self._kept = pa.table(
-            {
-                _KEY: pa.array([], pa.int64()),
-                _ATTEMPTS: pa.array([], pa.int32()),
-                _ERROR: pa.array([], pa.bool_()),
-                **{name: pa.array([], columns.field(name).type) for name in columns.names if name != DESTINATION},
-            }
-        )
+        self._waiting = WaitingMessages(columns)
         self._out: list[pa.Table] = []
         self.fingerprint = hashlib.sha256(
             json.dumps([topology.to_text(), sorted(self._late), str(columns)]).encode()
@@ -176,25 +166,13 @@ class Carry:
         self._numbers.update(zip(names, found.queues, strict=True))
         self._blobs += queues.column("queue").to_pylist()
         self._stored_members += [members[code] for code in queues.column("members").to_pylist()]
-        if former is not None:
-            kept = self._with_columns_of_now(kept)
-        keys = kept.column(_KEY).to_numpy() + (first << _SEQUENCE_BITS)
-        self._kept = pa.concat_tables([self._kept, kept.set_column(0, _KEY, pa.array(keys))])
+        self._waiting.add_shard(kept, first)
 
     def _places_of(self, former: Carry | None) -> dict[int, int]:
         """Place of a consumer in the former topology -> in this one."""
         if former is None:
             return {place: place for place in range(len(self.topology.consumers))}
         return {place: self._places[name] for name, place in former._places.items() if name in self._places}
-
-    def _with_columns_of_now(self, kept: pa.Table) -> pa.Table:
-        columns = [
-            kept.column(field.name).cast(field.type)
-            if field.name in kept.column_names
-            else pa.nulls(kept.num_rows, field.type)
-            for field in self._kept.schema
-        ]
-        return pa.Table.from_arrays(columns, schema=self._kept.schema)
 
     # Another topology
 
@@ -211,9 +189,9 @@ class Carry:
         for name in names:
             if _settings_of(self.topology, name) != _settings_of(now.topology, name):
                 found.append(f"queue {name}: its policy is another one, and a queue keeps the settings it began with")
-        keys = self._kept.column(_KEY).to_numpy()
-        with_backlog = [self._names[number] for number in np.unique(keys >> _SEQUENCE_BITS).tolist()]
-        given = {*absent, *self._kept.column_names}
+        with_backlog = [self._names[number] for number in np.unique(numbers_of(self._waiting.keys)).tolist()]
+        kept = self._waiting.table
+        given = {*absent, *kept.column_names}
         for name in with_backlog:
             for consumer in now.topology.consumers_of(name):
                 read = compiled(consumer.selector).names if consumer.selector else ()
@@ -222,12 +200,12 @@ class Carry:
                     f"queue {name}: messages wait there whose {each} was not kept, and {consumer.name} reads it"
                     for each in lacking
                 ]
-        for wanted in now._kept.schema:
-            if wanted.name in self._kept.column_names:
+        for wanted in now._waiting.table.schema:
+            if wanted.name in kept.column_names:
                 try:
-                    self._kept.column(wanted.name).cast(wanted.type)
+                    kept.column(wanted.name).cast(wanted.type)
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                    kind = self._kept.schema.field(wanted.name).type
+                    kind = kept.schema.field(wanted.name).type
                     found.append(f"{wanted.name} is {kind} in messages that wait, not {wanted.type}")
         return list(dict.fromkeys(found))
 
@@ -284,15 +262,8 @@ class Carry:
                 "queue": pa.array(blobs, pa.binary()),
             }
         ).replace_schema_metadata({"pyengine": json.dumps(told), "shared": shared.snapshot()})
-        keys = self._kept.column(_KEY).to_numpy()
-        mine = np.full(len(self._names) + 1, -1)
-        mine[it.queues] = np.arange(len(it.queues))
-        owner = mine[keys >> _SEQUENCE_BITS]
-        rows = self._kept.filter(pa.array(owner >= 0))
-        inside = (keys & ((1 << _SEQUENCE_BITS) - 1)) + (owner << _SEQUENCE_BITS)
-        rows = rows.set_column(0, _KEY, pa.array(inside[owner >= 0]))
         sink = pa.BufferOutputStream()
-        for table in (queues, rows.combine_chunks()):
+        for table in (queues, self._waiting.shard(it.queues, len(self._names))):
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
         return seal(MAGIC, VERSION, sink.getvalue().to_pybytes())
@@ -326,24 +297,23 @@ class Carry:
 
     def _join(self, place: int, queues: list[tuple[int, _Carried]]) -> None:
         consumer = self.topology.consumers[place]
-        keys = self._kept.column(_KEY).to_numpy()
+        keys = self._waiting.keys
         matching = np.ones(len(keys), bool)
         if consumer.selector and reads_changing(compiled(consumer.selector)) and len(keys):
             matching = self._truth_now(consumer.selector, np.arange(len(keys)), queues) == 1
         elif consumer.selector and len(keys):
-            batch = self._kept.combine_chunks().to_batches()[0]
+            batch = self._waiting.table.combine_chunks().to_batches()[0]
             answers = Answers(batch)
             answers.announce(consumer.selector, [(0, len(keys))])
             truth = answers.of(consumer.selector)
             matching = truth == 1
-            self._note_errors(np.arange(len(keys)), truth)
-        if consumer.no_local and consumer.connection and CONNECTION in self._kept.column_names:
-            own = pc.fill_null(pc.equal(self._kept.column(CONNECTION), consumer.connection), False)
-            matching &= ~own.to_numpy()
+            self._waiting.note_errors(np.arange(len(keys)), truth)
+        own = self._waiting.sent_by(consumer.connection) if consumer.no_local and consumer.connection else None
+        if own is not None:
+            matching &= ~own
         chosen = keys[matching]
         for number, queue in queues:
-            low, high = np.searchsorted(chosen, [number << _SEQUENCE_BITS, (number + 1) << _SEQUENCE_BITS])
-            sequences = (chosen[low:high] & ((1 << _SEQUENCE_BITS) - 1)).tolist()
+            sequences = sequences_in(chosen, number)
             member = member_of(self.topology, place, 1 + max(queue.members, default=-1))
             id = queue.core.add_consumer(**member, matching=sequences)
             queue.members[id] = place
@@ -353,23 +323,18 @@ class Carry:
         self, selector: str, at: np.ndarray[Any, Any], queues: list[tuple[int, _Carried]], lost: int = 0
     ) -> np.ndarray[Any, Any]:
         """Truth of a selector on these messages of the queues, as they are now. lost: once more redelivered than so."""
-        keys = self._kept.column(_KEY).to_numpy()[at]
+        keys = self._waiting.keys[at]
         runs, sequences, _, counters, firsts = headers_now([queue.core for _, queue in queues])
-        changed = self._keys(np.array([number for number, _ in queues], np.int64)[runs], sequences)
+        changed = keys_of(np.array([number for number, _ in queues], np.int64)[runs], sequences)
         order = np.argsort(changed)
         changed, counters, firsts = changed[order], counters[order], firsts[order]
         places = np.minimum(np.searchsorted(changed, keys), max(0, len(changed) - 1))
         found = changed[places] == keys if len(changed) else np.zeros(len(keys), bool)
         redeliveries, group_first = np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
         redeliveries[found], group_first[found] = counters[places[found]], firsts[places[found]]
-        truth = truth_now(selector, self._kept.take(pa.array(at)), redeliveries + lost, group_first)
-        self._note_errors(at, truth)
+        truth = truth_now(selector, self._waiting.table.take(pa.array(at)), redeliveries + lost, group_first)
+        self._waiting.note_errors(at, truth)
         return truth
-
-    def _note_errors(self, at: np.ndarray[Any, Any], truth: np.ndarray[Any, Any]) -> None:
-        errors = self._kept.column(_ERROR).to_numpy().copy()
-        errors[at] |= truth == -2
-        self._kept = self._kept.set_column(2, _ERROR, pa.array(errors))
 
     def _returning(self, number: int, queue: _Carried, id: int, lost: bool) -> dict[int, list[int]] | None:
         """What selectors that read what changes say of the messages that a consumer gives back, as ``Queue.close``
@@ -379,13 +344,13 @@ class Carry:
             return None
         _, sequences, holders, _, _ = headers_now([queue.core])
         sequences = sequences[holders == id]
-        keys = self._keys(np.full(len(sequences), number), sequences)
-        at = np.searchsorted(self._kept.column(_KEY).to_numpy(), keys)
+        keys = keys_of(np.full(len(sequences), number), sequences)
+        at = self._waiting.rows_of(keys)
         matching: dict[int, list[int]] = {}
         for bit, selector, refused in asked:
             found = self._truth_now(selector, at, [(number, queue)], int(lost)) == 1
-            if refused and CONNECTION in self._kept.column_names:
-                own = pc.fill_null(pc.equal(self._kept.column(CONNECTION), refused), False).to_numpy()
+            own = self._waiting.sent_by(refused) if refused else None
+            if own is not None:
                 found &= ~own[at]
             matching[bit] = sequences[found].tolist()
         return matching
@@ -402,7 +367,7 @@ class Carry:
             self._tell_delivered(
                 [queue],
                 np.zeros(len(given), np.int64),
-                self._keys(np.full(len(given), number), np.array(sequences, np.int64)),
+                keys_of(np.full(len(given), number), np.array(sequences, np.int64)),
                 np.array(consumers, np.int64),
                 before + np.arange(len(given)),
             )
@@ -419,7 +384,7 @@ class Carry:
                 [queue.core for queue in cores], [queue.shape.prompt for queue in cores], now
             )
             numbers = np.array([number for number, _ in queues])
-            self._tell_delivered(cores, runs, self._keys(numbers[runs], sequences), consumers, deliveries)
+            self._tell_delivered(cores, runs, keys_of(numbers[runs], sequences), consumers, deliveries)
             self._forget([number for number, _ in queues])
 
     # Messages
@@ -459,7 +424,7 @@ class Carry:
         told: pa.RecordBatch | pa.Table = batch
         at, attempt = rows, np.ones(len(rows), np.int32)
         if earlier.any():
-            keys = self._keys(here[runs], rows - first[runs])
+            keys = keys_of(here[runs], rows - first[runs])
             told, at, attempt[earlier] = self._with_earlier(batch, rows, earlier, keys[earlier])
         self._tell(
             told,
@@ -482,21 +447,11 @@ class Carry:
             reason=np.full(len(expired), "expired"),
             attempt=np.zeros(len(expired), np.int32),
         )
-        self._retain(here, self._keys(here[run[~new]], sequences[~new]))
+        self._retain(here, keys_of(here[run[~new]], sequences[~new]))
         at = np.flatnonzero(stays)
         if len(at):
-            rest = batch.take(pa.array(at))
-            kept = {
-                _KEY: pa.array(self._keys(of_row[at], at - np.repeat(first, np.diff(bounds))[at])),
-                _ATTEMPTS: pa.array(attempts[at]),
-                _ERROR: pa.array(errors[at]),
-            }
-            columns = [
-                kept[field.name] if field.name in kept else rest.column(field.name).cast(field.type)
-                for field in self._kept.schema
-            ]
-            self._kept = pa.concat_tables([self._kept, pa.Table.from_arrays(columns, schema=self._kept.schema)])
-            self._sort()
+            keys = keys_of(of_row[at], at - np.repeat(first, np.diff(bounds))[at])
+            self._waiting.add(batch.take(pa.array(at)), keys, attempts[at], errors[at])
         for core in cores:
             core.take_removed()
             core.take_slow()
@@ -506,9 +461,10 @@ class Carry:
     ) -> tuple[pa.Table, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
         """Messages of a batch, and earlier ones by their keys, in one table; where each line finds its own; attempts of
         the earlier ones."""
-        at, attempts = self._attempted(keys)
-        names = [name for name in KEPT_COLUMNS.values() if name in self._kept.column_names]
-        kept = self._kept.select(names).take(pa.array(at))
+        at, attempts = self._waiting.count_delivery(keys)
+        table = self._waiting.table
+        names = [name for name in KEPT_COLUMNS.values() if name in table.column_names]
+        kept = table.select(names).take(pa.array(at))
         new = pa.Table.from_batches([batch.select(names).take(pa.array(rows[~earlier]))]).cast(kept.schema)
         place = np.where(earlier, np.cumsum(earlier) - 1 + new.num_rows, np.cumsum(~earlier) - 1)
         return pa.concat_tables([new, kept]).combine_chunks(), place, attempts
@@ -525,16 +481,6 @@ class Carry:
             numbers[code] = self._number(names[code], shard)
         found: np.ndarray[Any, Any] = numbers[codes]
         return found
-
-    def _sort(self) -> None:
-        keys = self._kept.column(_KEY).to_numpy()
-        if (keys[1:] < keys[:-1]).any():
-            self._kept = self._kept.take(pa.array(np.argsort(keys, kind="stable")))
-
-    @staticmethod
-    def _keys(numbers: np.ndarray[Any, Any], sequences: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        keys: np.ndarray[Any, Any] = (numbers.astype(np.int64) << _SEQUENCE_BITS) + sequences
-        return keys
 
     def _number(self, name: str, shard: int) -> int:
         number = self._numbers.get(name)
@@ -585,24 +531,15 @@ class Carry:
         deliveries: np.ndarray[Any, Any],
     ) -> None:
         if len(keys):
-            at, attempts = self._attempted(keys)
+            at, attempts = self._waiting.count_delivery(keys)
             self._tell(
-                self._kept,
+                self._waiting.table,
                 at,
-                keys >> _SEQUENCE_BITS,
+                numbers_of(keys),
                 consumer=self._consumers(queues, runs, consumers),
                 delivery=deliveries,
                 attempt=attempts,
             )
-
-    def _attempted(self, keys: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Where the messages with these keys stand, and how often each was given out, this time included."""
-        at = np.searchsorted(self._kept.column(_KEY).to_numpy(), keys)
-        attempts = self._kept.column(_ATTEMPTS).to_numpy().copy()
-        # A message goes to one consumer after another only when the first one left, and that is another call.
-        attempts[at] += 1
-        self._kept = self._kept.set_column(1, _ATTEMPTS, pa.array(attempts))
-        return at, attempts[at]
 
     def _consumers(
         self, queues: Sequence[_Carried], runs: np.ndarray[Any, Any], consumers: np.ndarray[Any, Any]
@@ -655,28 +592,28 @@ class Carry:
         """Drop the rows of these queues that are not there any more; what expired before it was delivered is told."""
         cores = [self._open[number].core for number in numbers]
         runs, sequences, _ = carried(cores)
-        self._retain(np.array(numbers), self._keys(np.array(numbers)[runs], sequences))
+        self._retain(np.array(numbers), keys_of(np.array(numbers)[runs], sequences))
         for core in cores:
             core.take_removed()
             core.take_slow()
 
     def _retain(self, numbers: np.ndarray[Any, Any], alive: np.ndarray[Any, Any]) -> None:
         """Of these queues only the messages with these keys are there."""
-        keys = self._kept.column(_KEY).to_numpy()
+        keys = self._waiting.keys
         asked = np.zeros(len(self._names) + 1, bool)
         asked[numbers] = True
-        gone = asked[keys >> _SEQUENCE_BITS]
+        gone = asked[numbers_of(keys)]
         gone[np.searchsorted(keys, alive)] = False
         if gone.any():
-            expired = np.flatnonzero(gone & (self._kept.column(_ATTEMPTS).to_numpy() == 0))
+            expired = np.flatnonzero(gone & (self._waiting.attempts == 0))
             self._tell(
-                self._kept,
+                self._waiting.table,
                 expired,
-                keys[expired] >> _SEQUENCE_BITS,
+                numbers_of(keys[expired]),
                 reason=np.full(len(expired), "expired"),
                 attempt=np.zeros(len(expired), np.int32),
             )
-            self._kept = self._kept.filter(pa.array(~gone)).combine_chunks()
+            self._waiting.remove(gone)
 
     def take(self, *, codes: bool = False) -> pa.Table:
         """What was delivered, or had expired, since the last call, each queue in order of delivery: STREAM_SCHEMA.
@@ -695,7 +632,7 @@ class Carry:
             for number in self._shards[shard].queues:
                 queue = self._opened(number, self._shards[shard])
                 sequences, why, about = queue.core.held()
-                keys.append(self._keys(np.full(len(sequences), number), sequences))
+                keys.append(keys_of(np.full(len(sequences), number), sequences))
                 reasons.append(why)
                 consumers.append(about)
                 runs.append(np.full(len(sequences), len(queues)))
@@ -703,17 +640,17 @@ class Carry:
         if not queues:
             return self.told.empty_table()
         key = np.concatenate(keys)
-        at = np.searchsorted(self._kept.column(_KEY).to_numpy(), key)
+        at = self._waiting.rows_of(key)
         why = np.concatenate(reasons)
-        errors = self._kept.column(_ERROR).to_numpy()[at]
+        errors = self._waiting.errors[at]
         words = np.where(np.isin(why, SELECTOR_REASONS) & errors, len(REASON_WORDS) - 2, why)
         return self._lines(
-            self._kept,
+            self._waiting.table,
             at,
-            key >> _SEQUENCE_BITS,
+            numbers_of(key),
             reason=pa.DictionaryArray.from_arrays(pa.array(words.astype(np.int32)), REASON_WORDS),
             blocked_by=self._consumers(queues, np.concatenate(runs), np.concatenate(consumers)),
-            attempt=self._kept.column(_ATTEMPTS).to_numpy()[at],
+            attempt=self._waiting.attempts[at],
         ).cast(self.told)
 
     @property
