@@ -9,12 +9,12 @@ from random import Random
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine.destinations import entry_pattern, parse_destination
 from pyengine.topology import Policy, PolicyMap
 from tests.differential.campaign import run
 from tests.differential.comparison import Difference, differences, listed
 from tests.differential.real import RealBroker
+from tests.interop import started_or_skipped
 
 FOUND = Path(__file__).parent / "found"
 MENDED = [json.loads(line) for file in sorted(FOUND.glob("*.jsonl")) for line in file.read_text("utf-8").splitlines()]
@@ -23,10 +23,7 @@ SECONDS = 10
 
 @pytest.fixture(scope="module")
 def real() -> Iterator[RealBroker]:
-    try:
-        broker = RealBroker()
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    broker = started_or_skipped(lambda: RealBroker())
     yield broker
     broker.close()
 

@@ -14,15 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import activemq, rocketmq
 from tests.activemq.stomp.real import RELEASES, RealBroker
 from tests.examples.processor_time import at_most
 from tests.house.examples import ROOT, blocks
+from tests.interop import INTEROP, started_or_skipped
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
-
-INTEROP = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
 
 
 def printed(script: str, *arguments: str) -> list[str]:
@@ -63,10 +61,7 @@ def test_the_rocketmq_service_runs_over_tcp() -> None:
 @pytest.fixture(scope="module")
 def real_rocketmq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     home = tmp_path_factory.mktemp("rocketmq")
-    try:
-        jvm = Real(home)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    jvm = started_or_skipped(lambda: Real(home))
     yield start(jvm, home, home / "store", " ".join(["1s"] * 18))
     jvm.close()
 
@@ -88,10 +83,7 @@ def test_the_activemq_service_runs_over_tcp() -> None:
 @INTEROP
 @pytest.mark.parametrize("release", RELEASES)
 def test_the_activemq_service_runs_on_the_real_broker(release: str, tmp_path: Path) -> None:
-    try:
-        broker = RealBroker(release, tmp_path / "log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    broker = started_or_skipped(lambda: RealBroker(release, tmp_path / "log"))
     try:
         assert printed("activemq_billing.py", f"127.0.0.1:{broker.port}") == BILLED
     finally:

@@ -7,15 +7,14 @@ all of them on ours and, in the same run, on the real brokers 5.18 and 6.3.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine.activemq import Broker
 from tests.activemq.openwire.real import CLIENTS, RELEASES, SCENARIOS, RealBroker, RealClient
+from tests.interop import INTEROP, started_or_skipped
 
 RECORDED = Path(__file__).with_name("recorded.json")  # of client and broker 5.18.6: python -m ...openwire.test_clients
 SLOW = ("topics", "listeners", "wires", "many", "scheduled", "expiry", "groups", "producerWindow", "prefetch")
@@ -31,10 +30,7 @@ def play_on_ours(client: RealClient, name: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealClient]:
-    try:
-        started = RealClient("5.18.6", tmp_path_factory.mktemp("client") / "jvm.log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    started = started_or_skipped(lambda: RealClient("5.18.6", tmp_path_factory.mktemp("client") / "jvm.log"))
     yield started
     started.close()
 
@@ -44,16 +40,12 @@ def test_the_real_client_sees_what_it_sees_of_the_real_broker(client: RealClient
     assert play_on_ours(client, name) == json.loads(RECORDED.read_text("utf-8"))[name]
 
 
+@INTEROP
 @pytest.mark.parametrize("release", CLIENTS)
 @pytest.mark.parametrize("broker_release", RELEASES)
 def test_clients_see_the_same_of_both(release: str, broker_release: str, tmp_path: Path) -> None:
-    if "PYENGINE_INTEROP" not in os.environ:
-        pytest.skip("run by make interop")
-    try:
-        real = RealBroker(broker_release, tmp_path / "broker.log")
-        client = RealClient(release, tmp_path / "client.log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    real = started_or_skipped(lambda: RealBroker(broker_release, tmp_path / "broker.log"))
+    client = started_or_skipped(lambda: RealClient(release, tmp_path / "client.log"))
     differing = {}
     try:
         for name in SCENARIOS:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine.activemq import Broker
 from tests.activemq.openwire.programs import PROGRAMS, play
 from tests.activemq.openwire.real import RELEASES, RealBroker
+from tests.interop import INTEROP, started_or_skipped
 
 
 def embedded(name: str) -> list[str]:
@@ -30,14 +29,10 @@ def test_a_program_sees_the_same_over_the_network(name: str) -> None:
     assert over_tcp(name) == embedded(name)
 
 
+@INTEROP
 @pytest.mark.parametrize("release", RELEASES)
 def test_programs_see_the_same_of_the_real_broker(release: str, tmp_path: Path) -> None:
-    if "PYENGINE_INTEROP" not in os.environ:
-        pytest.skip("run by make interop")
-    try:
-        real = RealBroker(release, tmp_path / "broker.log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    real = started_or_skipped(lambda: RealBroker(release, tmp_path / "broker.log"))
     differing = {}
     try:
         for name in PROGRAMS:

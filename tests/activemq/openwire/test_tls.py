@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import Message
 from pyengine.activemq import Broker, ConnectionFactory
 from pyengine.errors import ConfigurationError, JMSError
 from tests.activemq.openwire.real import RealBroker, RealClient
 from tests.activemq.openwire.test_clients import RECORDED
 from tests.activemq.pem import certificate, java_properties, key_store, trust_store
+from tests.interop import INTEROP, INTEROP_ASKED, started_or_skipped
 
 
 @pytest.fixture(scope="module")
@@ -129,13 +128,10 @@ def test_connectors_of_an_activemq_xml(pem: tuple[Path, Path]) -> None:
 def test_the_java_client_on_our_broker(pem: tuple[Path, Path], stores: dict[str, str], tmp_path: Path) -> None:
     """Its scenarios' transcripts are those without TLS."""
     cert, key = pem
-    try:
-        client = RealClient("5.18.6", tmp_path / "client.log", stores)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    client = started_or_skipped(lambda: RealClient("5.18.6", tmp_path / "client.log", stores))
     own = f"cert={cert}&key={key}&trusted={cert}&needClientAuth=true"
     try:
-        for name in ("bodies", "transactions") if "PYENGINE_INTEROP" in os.environ else ("bodies",):
+        for name in ("bodies", "transactions") if INTEROP_ASKED else ("bodies",):
             with Broker(transport_connectors=[f"ssl://127.0.0.1:0?{own}"]) as broker:
                 url = broker.transport_connectors[0].url
                 assert client.play(url, name) == json.loads(RECORDED.read_text("utf-8"))[name]
@@ -143,15 +139,11 @@ def test_the_java_client_on_our_broker(pem: tuple[Path, Path], stores: dict[str,
         client.close()
 
 
+@INTEROP
 def test_our_client_on_the_real_broker(pem: tuple[Path, Path], stores: dict[str, str], tmp_path: Path) -> None:
-    if "PYENGINE_INTEROP" not in os.environ:
-        pytest.skip("run by make interop")
     cert, key = pem
     properties = {**stores, "connector": "ssl://127.0.0.1:0?needClientAuth=true"}
-    try:
-        real = RealBroker("5.18.6", tmp_path / "broker.log", properties=properties)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    real = started_or_skipped(lambda: RealBroker("5.18.6", tmp_path / "broker.log", properties=properties))
     try:
         url = f"ssl://127.0.0.1:{real.port}?trusted={cert}"
         assert exchanged(f"{url}&cert={cert}&key={key}") == EXCHANGED

@@ -7,7 +7,6 @@ go-stomp and stompjs on ours and, in the same run, on the real brokers 5.18 and 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pyengine.activemq import Broker
 from tests.activemq.stomp.play_stomp_py import Player
 from tests.activemq.stomp.real import BUILD, RELEASES, RealBroker
 from tests.activemq.stomp.scripts import SCRIPTS
+from tests.interop import INTEROP_ASKED, started_or_skipped
 
 HERE = Path(__file__).parent
 RECORDED = HERE / "recorded.json"  # of stomp.py on 5.18.6, by ``python -m tests.activemq.stomp.test_clients``
@@ -67,12 +67,9 @@ def play(started: list[str], port: int, name: str) -> list[str]:
 
 @pytest.fixture(scope="module", params=RELEASES)
 def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealBroker]:
-    if "PYENGINE_INTEROP" not in os.environ:
+    if not INTEROP_ASKED:
         pytest.skip("run by make interop")
-    try:
-        broker = RealBroker(request.param, tmp_path_factory.mktemp("real") / "jvm.log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    broker = started_or_skipped(lambda: RealBroker(request.param, tmp_path_factory.mktemp("real") / "jvm.log"))
     play(command("stomp.py"), broker.port, "bad selector")  # what it loads on first use takes a while
     yield broker
     broker.close()
@@ -80,10 +77,7 @@ def real(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_clients_see_the_same_of_both(client: str, real: RealBroker) -> None:
-    try:
-        started = command(client)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    started = started_or_skipped(lambda: command(client))
     differing = {}
     for name in SCRIPTS:
         real.renew()

@@ -12,9 +12,9 @@ import pytest
 
 from tests.activemq.stomp.real import BUILD
 from tests.house.examples import ROOT, blocks
+from tests.interop import INTEROP
 
 HERE = Path(__file__).parent
-INTEROP = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
 ENVIRONMENT = {
     **os.environ,
     "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.contest import RivalMissingError
+from tests.interop import started_or_skipped
 from tests.rocketmq.differential.campaign import difference, run
 from tests.rocketmq.differential.traces import KINDS
 
@@ -25,9 +25,6 @@ def test_what_was_found_and_mended_stays_mended(case: dict[str, Any]) -> None:
 
 def test_random_traces(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "pyengine.rocketmq")
-    try:
-        campaign = run(operations=OPERATIONS)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    campaign = started_or_skipped(lambda: run(operations=OPERATIONS))
     assert not campaign.found, "\n".join(campaign.found)
     assert all(campaign.counts[kind] >= 100 for kind in (*KINDS, "failures")), campaign.counts

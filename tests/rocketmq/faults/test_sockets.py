@@ -15,9 +15,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine.rocketmq import ConsumeConcurrentlyStatus, MessageQueue
+from tests.interop import started_or_skipped
 from tests.rocketmq.faults.proxy import Detour
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
@@ -31,10 +31,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not ASKED:
         pytest.skip("run by make faults")
     home = tmp_path_factory.mktemp("faults")
-    try:
-        jvm = Real(home)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    jvm = started_or_skipped(lambda: Real(home))
     try:
         yield start(jvm, home, home / "store", " ".join(["1s"] * 18))
     finally:

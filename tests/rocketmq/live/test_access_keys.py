@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine.rocketmq.server.accounts import read_accounts
+from tests.interop import INTEROP, started_or_skipped
 from tests.rocketmq.live.corners import PythonClient
 from tests.rocketmq.live.real import Older, Real
 from tests.rocketmq.live.scripts import start
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
+pytestmark = INTEROP
 
 
 def test_signed_requests_are_served_and_others_refused(tmp_path: Path) -> None:
-    try:
-        jvm = Real(tmp_path)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    jvm = started_or_skipped(lambda: Real(tmp_path))
     try:
         account = json.dumps({"key": "billing", "secret": "a long secret"})
         names = start(jvm, tmp_path, tmp_path / "store", account=account)
@@ -62,10 +58,7 @@ def test_a_plain_acl_lets_in_the_same_clients_at_a_real_4_9_and_here(tmp_path: P
     file = tmp_path / "older" / "conf" / "plain_acl.yml"
     file.parent.mkdir(parents=True)
     file.write_text(PLAIN_ACL, encoding="utf-8")
-    try:
-        older = Older(tmp_path / "older", "1s 2s", 1000)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    older = started_or_skipped(lambda: Older(tmp_path / "older", "1s 2s", 1000))
     refusals = []
     with (
         closing(older),

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine.clock import ManualClock
@@ -21,6 +20,7 @@ from pyengine.rocketmq import LocalFileOffsetStore, MessageQueue, PullResult
 from pyengine.rocketmq.broker.broker_files import read_topics
 from pyengine.rocketmq.broker.offset_files import read_consumer_offsets, read_local_offsets
 from pyengine.rocketmq.remoting.mq_client_api import PullMessageRequest
+from tests.interop import started_or_skipped
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import TOPICS, differences, patiently, start
 
@@ -35,10 +35,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def real(home: Path) -> Iterator[Real]:
-    try:
-        jvm = Real(home)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    jvm = started_or_skipped(lambda: Real(home))
     yield jvm
     jvm.close()
 

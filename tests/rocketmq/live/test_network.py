@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine.rocketmq import (
     ConsumeConcurrentlyStatus,
@@ -18,24 +16,21 @@ from pyengine.rocketmq import (
     MessageExt,
     MessageQueue,
 )
+from tests.interop import INTEROP, INTEROP_ASKED, started_or_skipped
 from tests.rocketmq.live.real import BUILD, Real, free_port
 from tests.rocketmq.live.scripts import start
 from tests.waiting import until
 
-INTEROP = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
 SECOND = " ".join(["1s"] * 18)  # each delay level
 FIRST = ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET
 
 
 @pytest.fixture(scope="module")
 def names(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if "PYENGINE_INTEROP" not in os.environ and not list((BUILD / "jars").glob("rocketmq-broker-*.jar")):
+    if not INTEROP_ASKED and not list((BUILD / "jars").glob("rocketmq-broker-*.jar")):
         pytest.skip("no RocketMQ in build/rocketmq: make interop brings it")
     home = tmp_path_factory.mktemp("network")
-    try:
-        jvm = Real(home)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    jvm = started_or_skipped(lambda: Real(home))
     try:
         yield start(jvm, home, home / "store", SECOND)
     finally:

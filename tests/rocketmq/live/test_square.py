@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from collections.abc import Iterator
@@ -10,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import rocketmq
+from tests.interop import INTEROP, started_or_skipped
 from tests.rocketmq.live.corners import JavaClient, PythonClient, RefusedError, our_broker, second_levels
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
+pytestmark = INTEROP
 
 # What differs between two clusters, or two moments: addresses, times, clients' numbers, rates and the disk's use.
 CHANGING = (
@@ -88,10 +87,8 @@ def commands(client: JavaClient, names: str) -> dict[str, list[str]]:
 
 
 def test_mqadmin_says_the_same_of_our_cluster_and_of_the_real_one(homes: Path) -> None:
-    try:
-        client, jvm = JavaClient("5.3.3", homes / "mqadmin"), Real(homes)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    client = started_or_skipped(lambda: JavaClient("5.3.3", homes / "mqadmin"))
+    jvm = started_or_skipped(lambda: Real(homes))
     try:
         real = commands(client, start(jvm, homes, homes / "store", second_levels(), timers=True))
     finally:
@@ -110,10 +107,7 @@ def test_mqadmin_says_the_same_of_our_cluster_and_of_the_real_one(homes: Path) -
 
 @pytest.fixture(params=["4.9.8", "5.3.3"])
 def client(homes: Path, request: pytest.FixtureRequest) -> Iterator[JavaClient]:
-    try:
-        made = JavaClient(request.param, homes / request.param)
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    made = started_or_skipped(lambda: JavaClient(request.param, homes / request.param))
     yield made
     made.close()
 
@@ -142,10 +136,8 @@ def sent(client: JavaClient) -> bool:
 
 
 def test_requests_are_answered_across_clients(homes: Path) -> None:
-    try:
-        old, new = JavaClient("4.9.8", homes / "asks"), JavaClient("5.3.3", homes / "answers")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    old = started_or_skipped(lambda: JavaClient("4.9.8", homes / "asks"))
+    new = started_or_skipped(lambda: JavaClient("5.3.3", homes / "answers"))
     ours = PythonClient(homes / "python")
     try:
         with our_broker() as broker:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from pyengine import rocketmq
 from pyengine.rocketmq.remoting.tls import server_ssl_context
+from tests.interop import INTEROP, started_or_skipped
 from tests.rocketmq.live.corners import FIRST, JavaClient, PythonClient, RefusedError, our_broker
 from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
 from tests.waiting import until
 
-pytestmark = pytest.mark.skipif("PYENGINE_INTEROP" not in os.environ, reason="run by make interop")
+pytestmark = INTEROP
 
 CERTIFICATES = Path(__file__).parents[1] / "tls"
 CLIENT = {
@@ -43,11 +42,8 @@ def properties(**kinds: dict[str, str]) -> list[str]:
 
 @pytest.mark.parametrize("release", ["4.9.8", "5.3.3"])
 def test_the_real_client_talks_tls_to_our_cluster(release: str, tmp_path: Path) -> None:
-    try:
-        client = JavaClient(release, tmp_path / "tls", properties(client=CLIENT))
-        plain = JavaClient(release, tmp_path / "plain")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    client = started_or_skipped(lambda: JavaClient(release, tmp_path / "tls", properties(client=CLIENT)))
+    plain = started_or_skipped(lambda: JavaClient(release, tmp_path / "plain"))
     context = server_ssl_context(CERTIFICATES / "server.pem", CERTIFICATES / "server.key", CERTIFICATES / "ca.pem")
     try:
         with our_broker(ssl_context=context, tls_mode="enforcing") as broker:
@@ -65,10 +61,7 @@ def test_the_real_client_talks_tls_to_our_cluster(release: str, tmp_path: Path) 
 
 
 def test_our_client_talks_tls_to_the_real_cluster(tmp_path: Path) -> None:
-    try:
-        jvm = Real(tmp_path, properties(client=CLIENT, server=SERVER))
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    jvm = started_or_skipped(lambda: Real(tmp_path, properties(client=CLIENT, server=SERVER)))
     try:
         names = start(jvm, tmp_path, tmp_path / "store")
         context = rocketmq.client_ssl_context(CLIENT)

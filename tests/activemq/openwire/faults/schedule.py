@@ -81,7 +81,7 @@ class Brokers:
         policies = [Policy(">", persist_jms_redelivered=True)]
         broker = Broker(folder, name=f"b{address[-1]}", clock=self.network.clock, policies=policies)
         self.running[address] = broker
-        self.network.listen(address, broker)  # type: ignore[arg-type]
+        self.network.listen(address, broker)
 
     def kill(self, address: str, after: int) -> None:
         """The process ends at once; what its store had is there in ``after`` ms, at the other address if it is shared.

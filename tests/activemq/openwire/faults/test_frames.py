@@ -12,9 +12,9 @@ from pyengine import Message
 from pyengine.activemq import SESSION_TRANSACTED
 from pyengine.clock import ManualClock
 from pyengine.errors import JMSError
-from tests.activemq.openwire.faults.memory_network import ClientLink, MemoryNetwork
+from tests.activemq.openwire.faults.memory_network import ClientEnd, MemoryNetwork
 from tests.activemq.openwire.faults.schedule import QUEUE, Brokers, connect
-from tests.rocketmq.faults.memory_network import End
+from tests.disturbed_network import End
 
 EVERY = 1 if "PYENGINE_FAULTS" in os.environ else 5
 
@@ -32,12 +32,12 @@ class Program:
         self.network.sent = self._sent
 
     def _sent(self, end: End) -> None:
-        if isinstance(end, ClientLink) is self.client:
+        if isinstance(end, ClientEnd) is self.client:
             self.frames += 1
             if self.frames == self.cut:
-                clock, link = self.network.clock, end._link
+                clock, link = self.network.clock, end.link
                 if self.kill:  # the frame is acted upon, and what comes of it does not arrive
-                    clock.call_at(clock.now() + 1, lambda: self.brokers.kill(link.client.address, 50))  # type: ignore[attr-defined]
+                    clock.call_at(clock.now() + 1, lambda: self.brokers.kill(link.address, 50))
                 else:
                     clock.call_at(clock.now() + 1, link.cut)
 

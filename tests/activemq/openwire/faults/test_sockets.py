@@ -16,13 +16,13 @@ from random import Random
 
 import pytest
 
-from bench.contest import RivalMissingError
 from bench.jvm import harness
 from pyengine import JMSError, Message
 from pyengine.activemq import SESSION_TRANSACTED, Broker, ConnectionFactory
 from tests.activemq.openwire.real import Player, RealBroker
 from tests.activemq.openwire.relay import Relay
 from tests.activemq.openwire.third_parties.test_third_parties import BUILD, SOURCES
+from tests.interop import INTEROP_ASKED, started_or_skipped
 from tests.rocketmq.faults.proxy import Proxy
 
 ASKED = int(os.environ.get("PYENGINE_SOCKET_FAULTS", "0"))
@@ -35,10 +35,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealBroker]:
     if not ASKED:
         pytest.skip("run by make faults")
     home = tmp_path_factory.mktemp("faults")
-    try:
-        started = RealBroker("5.18.6", home / "broker.log", home / "store")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    started = started_or_skipped(lambda: RealBroker("5.18.6", home / "broker.log", home / "store"))
     yield started
     started.close()
 
@@ -97,13 +94,10 @@ def test_everything_a_real_broker_confirms_is_delivered(seed: int, real: RealBro
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_real_client_fails_over_on_our_broker(seed: int, tmp_path: Path) -> None:
-    if not ASKED and "PYENGINE_INTEROP" not in os.environ:
+    if not ASKED and not INTEROP_ASKED:
         pytest.skip("run by make faults and make interop")
-    try:
-        path = harness(SOURCES, BUILD / "jars", BUILD / "classes", "joram-jms-tests")
-        player = Player("PlayThirdParties", f"{path}:{SOURCES}", tmp_path / "jvm.log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    path = started_or_skipped(lambda: harness(SOURCES, BUILD / "jars", BUILD / "classes", "joram-jms-tests"))
+    player = started_or_skipped(lambda: Player("PlayThirdParties", f"{path}:{SOURCES}", tmp_path / "jvm.log"))
     done, chance = threading.Event(), Random(seed)
     with Broker(tmp_path / "store", transport_connectors=["tcp://127.0.0.1:0"]) as broker:
         relay = Relay(broker.transport_connectors[0].port)

@@ -6,16 +6,15 @@ The pool is played by ``make test``, all of it by ``make interop``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.contest import RivalMissingError
 from bench.jvm import harness
 from pyengine.activemq import Broker
 from tests.activemq.openwire.real import Player, RealBroker
+from tests.interop import INTEROP_ASKED, started_or_skipped
 
 SOURCES = Path(__file__).parent / "java"
 BUILD = Path(__file__).parents[4] / "build" / "openwire" / "third-parties"
@@ -25,27 +24,23 @@ OF_THE_CLIENT = ["failed MessageTypeTest.testObjectMessage_2"]
 
 @pytest.fixture(scope="module")
 def player(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Player]:
-    try:
-        path = harness(SOURCES, BUILD / "jars", BUILD / "classes", "joram-jms-tests")
-        started = Player("PlayThirdParties", f"{path}:{SOURCES}", tmp_path_factory.mktemp("joram") / "jvm.log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    path = started_or_skipped(lambda: harness(SOURCES, BUILD / "jars", BUILD / "classes", "joram-jms-tests"))
+    started = started_or_skipped(
+        lambda: Player("PlayThirdParties", f"{path}:{SOURCES}", tmp_path_factory.mktemp("joram") / "jvm.log")
+    )
     yield started
     started.close()
 
 
 @pytest.fixture
 def campaign() -> None:
-    if "PYENGINE_INTEROP" not in os.environ:
+    if not INTEROP_ASKED:
         pytest.skip("run by make interop")
 
 
 @pytest.fixture
 def real(campaign: None, tmp_path: Path) -> Iterator[RealBroker]:
-    try:
-        started = RealBroker("5.18.6", tmp_path / "broker.log")
-    except RivalMissingError as reason:
-        pytest.skip(str(reason))
+    started = started_or_skipped(lambda: RealBroker("5.18.6", tmp_path / "broker.log"))
     yield started
     started.close()
 
