@@ -22,8 +22,14 @@ from pyengine.destinations import query_options
 from pyengine.durations import Milliseconds
 from pyengine.errors import ConfigurationError, InvalidTopologyError, did_you_mean, shown
 from pyengine.topology.checked import Checked
+from pyengine.topology.policy import (
+    CLIENT_BROWSER_PREFETCH,
+    CLIENT_DURABLE_PREFETCHES,
+    CLIENT_QUEUE_PREFETCH,
+    CLIENT_TOPIC_PREFETCH,
+)
 
-MAX_PREFETCH_SIZE = 32_767
+MAX_PREFETCH_SIZE = CLIENT_TOPIC_PREFETCH
 BYTE, INT, LONG = (8, 32, 64)
 REDELIVERY_NAMES = (
     "maximum_redeliveries", "initial_redelivery_delay", "redelivery_delay", "use_exponential_back_off",
@@ -68,11 +74,11 @@ class PrefetchPolicy(_JavaOptions):
     sessions with optimized_message_dispatch. maximum_pending_message_limit: of topic consumers, 0 is not set.
     """
 
-    queue_prefetch: int = 1000
-    queue_browser_prefetch: int = 500
+    queue_prefetch: int = CLIENT_QUEUE_PREFETCH
+    queue_browser_prefetch: int = CLIENT_BROWSER_PREFETCH
     topic_prefetch: int = MAX_PREFETCH_SIZE
-    durable_topic_prefetch: int = 100
-    optimize_durable_topic_prefetch: int = 1000
+    durable_topic_prefetch: int = CLIENT_DURABLE_PREFETCHES[0]
+    optimize_durable_topic_prefetch: int = CLIENT_DURABLE_PREFETCHES[1]
     maximum_pending_message_limit: int = 0
 
     def __post_init__(self) -> None:

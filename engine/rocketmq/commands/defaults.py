@@ -1,6 +1,7 @@
 """The defaults of a push consumer's parameters that more than one part needs (DefaultMQPushConsumer 5.3)."""
 
 CONSUME_THREADS = 20
+MAX_RECONSUME_TIMES = 16  # times that a message is retried before it is a dead letter
 CONSUME_TIMEOUT = 15  # minutes
 CONSUME_MESSAGE_BATCH_MAX_SIZE = 1
 CONSUME_CONCURRENTLY_MAX_SPAN = 2000  # offsets

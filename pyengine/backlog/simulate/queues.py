@@ -29,6 +29,7 @@ from pyengine.errors import ConfigurationError, counted, shown
 from pyengine.topology import Policy
 from pyengine.topology.checked import Checked, check_arguments, check_selector, refuse_if
 from pyengine.topology.limits import Problem
+from pyengine.topology.policy import CLIENT_QUEUE_PREFETCH
 
 NS = 1_000_000_000
 Distribution = Literal["exponential", "constant", "lognormal"]
@@ -183,7 +184,7 @@ class SimulatedConsumer(Checked):
 
     name: str
     selector: str = ""
-    prefetch: int = 1000
+    prefetch: int = CLIENT_QUEUE_PREFETCH
     threads: int = 1
     priority: int = 0
     exclusive: bool = False

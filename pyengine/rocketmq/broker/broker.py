@@ -40,6 +40,7 @@ from pyengine.rocketmq.broker.topic_table import no_topic
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
 from pyengine.rocketmq.remoting.acl import SessionCredentials, check_accounts
 from pyengine.rocketmq.remoting.mq_client_api import (
+    OFFSET_TIMEOUT,
     SUBSCRIPTION_PARSE_FAILED,
     SYSTEM_ERROR,
     ClientEvents,
@@ -474,11 +475,13 @@ class Broker(Declared):
         whole_number("suspend_timeout", request.suspend_timeout, INT32)
         self._node_of(request.queue).pull(request, callback)
 
-    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = 5000) -> int:
+    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = OFFSET_TIMEOUT) -> int:
         """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
         return self._node_of(queue).query_offset(plain_text("group", group), queue.topic, queue.queue_id)
 
-    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = 5000) -> None:
+    def update_consumer_offset(
+        self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = OFFSET_TIMEOUT
+    ) -> None:
         """Store the offset, lower ones too (one way)."""
         plain_text("group", group)
         self._node_of(queue).commit_offset(group, queue.topic, queue.queue_id, whole_number("offset", offset))

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pyengine._engine.rocketmq.broker import delay_levels as delay
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
 from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine._engine.rocketmq.commands import defaults
 from pyengine._engine.rocketmq.commands.origin import Origin, origin_named
 from pyengine._engine.rocketmq.commands.stored_message import has_blank, message_id
 from pyengine.clock import Clock
@@ -30,7 +31,6 @@ from pyengine.rocketmq.tables.allocation import MessageQueue, queue_named
 PROPERTY_WAIT_STORE = "WAIT"
 RETRY_QUEUES = 1
 DLQ_QUEUES = 1
-DEFAULT_MAX_RECONSUME_TIMES = 16
 
 
 class Stored(NamedTuple):
@@ -138,10 +138,12 @@ class SendMessageProcessor:
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
             if origin is None and is_retry:
                 reconsume_times = names.whole_property(properties, names.PROPERTY_RECONSUME_TIME)
-                most = names.whole_property(properties, names.PROPERTY_MAX_RECONSUME_TIMES, DEFAULT_MAX_RECONSUME_TIMES)
+                most = names.whole_property(
+                    properties, names.PROPERTY_MAX_RECONSUME_TIMES, defaults.MAX_RECONSUME_TIMES
+                )
             if is_retry:
                 group = topic.removeprefix(names.RETRY_GROUP_TOPIC_PREFIX)
-                allowed = DEFAULT_MAX_RECONSUME_TIMES if most is None else most
+                allowed = defaults.MAX_RECONSUME_TIMES if most is None else most
                 if delay.retry_is_dead(reconsume_times, allowed, not self._locks.all_expired(group, now)):
                     topic, queue_id = self._dead_letter_queue(group)
                     properties[names.PROPERTY_DELAY_TIME_LEVEL] = "-1"

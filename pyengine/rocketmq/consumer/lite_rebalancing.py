@@ -51,20 +51,9 @@ class LiteRebalancing(Rebalancing):
         """Where the first pull of a queue begins; -1 if the offset store could not be asked. Raises what the brokers
         refuse.
         """
-        parameters, api = self._parameters, self._consumer.running.api
+        parameters = self._parameters
         stored = self._consumer.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE)
         point = lite_starting_point(parameters.consume_from_where.name, stored, queue.topic)
         if point.offset is not None:
             return point.offset
-        try:
-            if point.ask == "max_offset":
-                return api.max_offset(queue)
-            return api.search_offset(queue, parameters.consume_timestamp_millis())
-        except Exception as error:
-            log.warning(
-                "Compute consume offset from last offset exception, mq=%s, exception=%s (group %s)",
-                queue,
-                error,
-                self._consumer.group,
-            )
-            raise
+        return self._offset_of_broker(queue, point.ask, parameters.consume_timestamp_millis)

@@ -72,13 +72,9 @@ class LocalFileOffsetStore(RememberedOffsets):
         check_queue(queue)
         if queue is None:
             return -1
-        if where is not ReadOffsetType.READ_FROM_STORE:
-            with self._lock:
-                offset = self._table.get(queue)
-            if offset is not None:
-                return offset
-            if where is ReadOffsetType.READ_FROM_MEMORY:
-                return -1
+        remembered = self._remembered(queue, where)
+        if remembered is not None:
+            return remembered
         try:
             stored = self._read()
         except MQClientError:

@@ -10,13 +10,11 @@ from typing import Protocol
 from pyengine._engine.rocketmq.client.offset_table import OffsetTable
 from pyengine.attributes import named_arguments
 from pyengine.errors import ConfigurationError, NullArgumentError, OffsetNotFoundError
-from pyengine.rocketmq.remoting.mq_client_api import MQClientAPI, check_listed, plain_text, whole_number
+from pyengine.rocketmq.remoting.mq_client_api import OFFSET_TIMEOUT, MQClientAPI, check_listed, plain_text, whole_number
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq")
-
-TIMEOUT = 5000
 
 
 class ReadOffsetType(Enum):
@@ -96,6 +94,14 @@ class RememberedOffsets:
         with self._lock:
             self._table.update_and_freeze(queue, offset)
 
+    def _remembered(self, queue: MessageQueue, where: ReadOffsetType) -> int | None:
+        """The offset in memory, -1 if only the memory is asked and has none; None: the store must be asked."""
+        if where is ReadOffsetType.READ_FROM_STORE:
+            return None
+        with self._lock:
+            offset = self._table.get(queue)
+        return -1 if offset is None and where is ReadOffsetType.READ_FROM_MEMORY else offset
+
     def offsets(self) -> dict[MessageQueue, int]:
         """What is remembered."""
         with self._lock:
@@ -129,15 +135,11 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
         check_queue(queue)
         if queue is None:
             return -3
-        if where is not ReadOffsetType.READ_FROM_STORE:
-            with self._lock:
-                offset = self._table.get(queue)
-            if offset is not None:
-                return offset
-            if where is ReadOffsetType.READ_FROM_MEMORY:
-                return -1
+        remembered = self._remembered(queue, where)
+        if remembered is not None:
+            return remembered
         try:
-            stored = self._api.query_consumer_offset(self._group, queue, TIMEOUT)
+            stored = self._api.query_consumer_offset(self._group, queue, OFFSET_TIMEOUT)
         except OffsetNotFoundError:
             return -1
         except Exception as error:
@@ -171,6 +173,6 @@ class RemoteBrokerOffsetStore(RememberedOffsets):
 
     def _send(self, queue: MessageQueue, offset: int) -> None:
         try:
-            self._api.update_consumer_offset(self._group, queue, offset, TIMEOUT)
+            self._api.update_consumer_offset(self._group, queue, offset, OFFSET_TIMEOUT)
         except Exception as error:
             log.error("updateConsumeOffsetToBroker exception, %s (group %s)", queue, self._group, exc_info=error)

@@ -209,18 +209,4 @@ class PushRebalancing(Rebalancing):
         point = starting_point(parameters.consume_from_where.name, stored, queue.topic)
         if point.offset is not None:
             return checked_start(point.offset)
-        api = consumer.running.api
-        try:
-            if point.ask == "max_offset":
-                offset = api.max_offset(queue)
-            else:
-                offset = api.search_offset(queue, parameters.consume_timestamp_millis())
-        except Exception as error:
-            log.warning(
-                "Compute consume offset from last offset exception, mq=%s, exception=%s (group %s)",
-                queue,
-                error,
-                self._consumer.group,
-            )
-            raise
-        return checked_start(offset)
+        return checked_start(self._offset_of_broker(queue, point.ask, parameters.consume_timestamp_millis))

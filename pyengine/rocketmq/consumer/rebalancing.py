@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pyengine._engine.java.hashing import map_order
 from pyengine._engine.rocketmq.client.process_queue import ProcessQueue
@@ -207,3 +207,17 @@ class Rebalancing(ABC):
         except Exception:
             log.warning("Compute consume offset exception, mq=%s (group %s)", queue, self._consumer.group)
             return -1
+
+    def _offset_of_broker(self, queue: MessageQueue, ask: str | None, timestamp: Callable[[], int]) -> int:
+        """The offset that a starting point asks the broker for: max_offset, or search_offset of a timestamp."""
+        api = self._consumer.running.api
+        try:
+            return api.max_offset(queue) if ask == "max_offset" else api.search_offset(queue, timestamp())
+        except Exception as error:
+            log.warning(
+                "Compute consume offset from last offset exception, mq=%s, exception=%s (group %s)",
+                queue,
+                error,
+                self._consumer.group,
+            )
+            raise

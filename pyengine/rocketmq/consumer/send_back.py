@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyengine._engine.rocketmq.client.consume_concurrently import restored_topic
 from pyengine._engine.rocketmq.client.namespaces import with_namespace, without_namespace
+from pyengine._engine.rocketmq.commands import defaults
 from pyengine.rocketmq.consumer.context import ConsumerContext, MemberContext
 from pyengine.rocketmq.message import (
     PROPERTY_DELAY_TIME_LEVEL,
@@ -43,7 +44,7 @@ def send_message_back(
     queue: where it came from, for the log.
     """
     group, times = context.group, context.parameters.max_reconsume_times
-    limit = 16 if times == -1 else times
+    limit = defaults.MAX_RECONSUME_TIMES if times == -1 else times
     message.topic = with_namespace(context.namespace, message.topic)
     try:
         context.running.api.consumer_send_message_back(group, message, delay_level, limit)

@@ -39,6 +39,7 @@ from pyengine.rocketmq.remoting.client_requests import process_request
 from pyengine.rocketmq.remoting.mq_client_api import (
     FLAG_COMMIT_OFFSET,
     FLAG_LITE_PULL,
+    OFFSET_TIMEOUT,
     PULL_STATUS,
     QUERY_NOT_FOUND,
     UNIQUE_KEY_QUERY,
@@ -389,7 +390,7 @@ class Cluster:
                 log.error("a message behind the %d that were pulled of %s cannot be read: %s", len(found), queue, error)
         return PullResult(status, next_offset, least, most, tuple(found))
 
-    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = 5000) -> int:
+    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = OFFSET_TIMEOUT) -> int:
         """The committed offset. OffsetNotFoundError where there is none."""
         fields = {"consumerGroup": group, **_of_queue(queue)}
         command = self._command("QueryConsumerOffsetRequestHeader", fields)
@@ -398,7 +399,9 @@ class Cluster:
             raise OffsetNotFoundError(answer.code, answer.remark or "")
         return self._number(answer, "QueryConsumerOffsetResponseHeader", "offset")
 
-    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = 5000) -> None:
+    def update_consumer_offset(
+        self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = OFFSET_TIMEOUT
+    ) -> None:
         """Store the offset, lower ones too (one way)."""
         fields = {"consumerGroup": group, "commitOffset": offset, **_of_queue(queue)}
         command = self._command("UpdateConsumerOffsetRequestHeader", fields)

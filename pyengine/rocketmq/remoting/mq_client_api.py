@@ -52,6 +52,7 @@ from pyengine.rocketmq.message import plain_text as plain_text
 from pyengine.rocketmq.tables.allocation import MessageQueue
 from pyengine.whole_numbers import whole_number as whole_number
 
+OFFSET_TIMEOUT = 5000  # ms that a query or an update of an offset may take (RemoteBrokerOffsetStore)
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"  # a field of a query whose key is a message's unique id
 
 PULL_STATUS: dict[int, PullStatus] = {  # by the code of the answer
@@ -197,10 +198,12 @@ class MQClientAPI(Protocol):
     def pull_message(self, request: PullMessageRequest, callback: PullCallback) -> None:
         """Answer through ``callback``, once: at once or after long polling, on any thread, no broker lock held."""
 
-    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = 5000) -> int:
+    def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = OFFSET_TIMEOUT) -> int:
         """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
 
-    def update_consumer_offset(self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = 5000) -> None:
+    def update_consumer_offset(
+        self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = OFFSET_TIMEOUT
+    ) -> None:
         """Store the offset, lower ones too (one way)."""
 
     def max_offset(self, queue: MessageQueue) -> int:
