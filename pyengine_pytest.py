@@ -10,8 +10,8 @@ seconds, and imports nothing of it before a fixture is used.
 ``rocketmq_clock``, ``rocketmq_broker`` and ``rocketmq_make_broker(default_queues=1)`` are the same for RocketMQ.
 
 ``activemq_stomp`` is a port for STOMP clients of any language, with the same clock, ``activemq_stomp_memory`` the same
-without a port for what stomp.py's connections do in this process. Where a test fails, its report says of these brokers'
-queues which messages wait, and why.
+without a port for what stomp.py's connections do in this process. If a test fails, its report has the messages
+that wait in these brokers' queues, and why.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def activemq_stomp_memory(activemq_broker: Broker, monkeypatch: pytest.MonkeyPat
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
-    """Where a test fails, say which messages wait in its brokers, and why."""
+    """If a test fails, report which messages wait in its brokers, and why."""
     outcome = yield
     report = outcome.get_result()
     if report.when == "call" and report.failed:

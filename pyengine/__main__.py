@@ -1,4 +1,4 @@
-"""``python -m pyengine`` and the ``pyengine`` command; where the extra ``cli`` is missing, it says what to install."""
+"""``python -m pyengine`` and the ``pyengine`` command; without the extra ``cli`` it prints what to install."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def main() -> None:
         print(f"pyengine: {MissingExtraError('cli', ' and '.join(missing))}", file=sys.stderr)
         raise SystemExit(2)
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:  # closed by whoever started this; no stream may close it again (below)
+        if getattr(sys, name) is None:  # closed by the process that started this; no stream may close it again (below)
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, closefd=False))
     if not os.environ.get("COLUMNS", "1").strip("0"):  # a terminal of unknown width, in which nothing would be shown
         del os.environ["COLUMNS"]

@@ -62,12 +62,12 @@ def parse_destination(text: str, kind: str = "queue") -> tuple[Destination, ...]
 def destination_of(text: str | Destination, kind: str) -> Destination:
     """A destination from its text with options; a composite keeps its text as its name.
 
-    kind: of a text that says no other. Raises InvalidDestinationError for an empty name and for what is no text.
+    kind: of a name without a prefix. Raises InvalidDestinationError for an empty name and for anything but a string.
     """
     if isinstance(text, Destination):
         return text
     if not isinstance(text, str):
-        raise InvalidDestinationError(f"{text!r} is no destination; give its name, or what create_{kind} makes")
+        raise InvalidDestinationError(f"{text!r} is not a destination; give its name, or what create_{kind} makes")
     if PLAIN_NAME.fullmatch(text):
         return Destination(text, kind)
     try:

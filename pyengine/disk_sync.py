@@ -1,4 +1,4 @@
-"""What is written, on the disk, where a power failure leaves it."""
+"""Writing to the disk so that a power failure loses nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder survive a power failure, where the system can. Raises OSError."""
+    """Make the names in a folder survive a power failure, if the system can. Raises OSError."""
     if os.name == "posix":
         descriptor = os.open(folder, os.O_RDONLY)
         try:

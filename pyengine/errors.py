@@ -106,8 +106,8 @@ class InvalidSelectorError(PyengineError, ValueError):
         return "\n".join(map(one_line, lines))
 
     def __reduce__(self) -> tuple[object, ...]:
-        made = (self.text, self.position, self.problem, self.expected, self.hint)
-        return _rebuild_invalid_selector, made, None if self.key is None else {"key": self.key}
+        arguments = (self.text, self.position, self.problem, self.expected, self.hint)
+        return _rebuild_invalid_selector, arguments, None if self.key is None else {"key": self.key}
 
 
 def _rebuild_invalid_selector(text: str, position: int, problem: str, expected: str, hint: str) -> InvalidSelectorError:
@@ -311,7 +311,7 @@ class TransactionRolledBackError(JMSError):
 
 
 class AuthenticationError(JMSError):
-    """A user whom the broker does not know, or who may not do what was asked (SecurityException)."""
+    """A user that the broker does not know, or that may not do what was asked (SecurityException)."""
 
 
 class ConfigurationError(JMSError, ValueError):

@@ -61,9 +61,9 @@ class _Shown:
 
 def _said(error: BaseException | None) -> Iterator[str]:
     """What an exception says, and its notes, and so on for those that it came of."""
-    seen = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
+    visited = set()
+    while error is not None and id(error) not in visited:
+        visited.add(id(error))
         with contextlib.suppress(Exception):  # the traceback says that its text cannot be made
             yield str(error)
         yield from getattr(error, "__notes__", ())

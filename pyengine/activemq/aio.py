@@ -52,8 +52,8 @@ class _Forwarding(Declared, ABC, Generic[Blocking]):
     async def _call(
         self, action: Callable[Parameters, Result], *given: Parameters.args, **named: Parameters.kwargs
     ) -> Result:
-        """Do what waits for the answer of a broker of the network. Who is cancelled meanwhile does not learn the
-        outcome."""
+        """Do what waits for the answer of a broker of the network. A task that is cancelled meanwhile does not learn
+        the outcome."""
         if self._over_network:
             return await asyncio.to_thread(action, *given, **named)
         return action(*given, **named)
@@ -120,7 +120,7 @@ class MessageConsumer(_Forwarding[blocking_consumer.MessageConsumer]):
         arrived = asyncio.Event()
 
         def available() -> None:
-            with suppress(RuntimeError):  # the loop was closed under its task: nobody waits here any more
+            with suppress(RuntimeError):  # the loop was closed under its task, which waits no more
                 loop.call_soon_threadsafe(arrived.set)
 
         deadline = None if timeout is None else loop.time() + seconds(timeout)
@@ -263,7 +263,7 @@ class Session(_Forwarding[blocking_session.Session]):
 
     @property
     def acknowledge_mode(self) -> AcknowledgeMode:
-        """As create_session was told."""
+        """As create_session was given it."""
         return self.blocking.acknowledge_mode
 
     @property
@@ -300,23 +300,23 @@ class Session(_Forwarding[blocking_session.Session]):
         self, destination: Destination | str, selector: str | None = None, no_local: bool = False
     ) -> MessageConsumer:
         """See Session.create_consumer."""
-        made = await self._call(self.blocking.create_consumer, destination, selector, no_local)
-        return self._consumer(made)
+        consumer = await self._call(self.blocking.create_consumer, destination, selector, no_local)
+        return self._consumer(consumer)
 
     async def create_durable_subscriber(
         self, topic: Destination | str, name: str, selector: str | None = None, no_local: bool = False
     ) -> MessageConsumer:
         """See Session.create_durable_subscriber."""
-        made = await self._call(self.blocking.create_durable_subscriber, topic, name, selector, no_local)
-        return self._consumer(made)
+        subscriber = await self._call(self.blocking.create_durable_subscriber, topic, name, selector, no_local)
+        return self._consumer(subscriber)
 
     def _consumer(self, blocking: blocking_consumer.MessageConsumer) -> MessageConsumer:
         return MessageConsumer(blocking, over_network=self._over_network)
 
     async def create_producer(self, destination: Destination | str | None = None) -> MessageProducer:
         """See Session.create_producer."""
-        made = await self._call(self.blocking.create_producer, destination)
-        return MessageProducer(made, over_network=self._over_network)
+        producer = await self._call(self.blocking.create_producer, destination)
+        return MessageProducer(producer, over_network=self._over_network)
 
     def create_browser(self, queue: Destination | str, selector: str | None = None) -> QueueBrowser:
         """See Session.create_browser; a browse does not wait."""
@@ -393,8 +393,8 @@ class Connection(_Forwarding[blocking_connection.Connection]):
 
     async def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
         """See Connection.create_session."""
-        made = await self._call(self.blocking.create_session, acknowledge_mode)
-        return self._session_kind(made, over_network=self._over_network)
+        session = await self._call(self.blocking.create_session, acknowledge_mode)
+        return self._session_kind(session, over_network=self._over_network)
 
     async def start(self) -> None:
         """See Connection.start."""

@@ -49,7 +49,7 @@ PACKAGES = {"broker": "broker.broker", "store": "store.store"}  # module whose n
 
 
 def former(name: str) -> ModuleType:
-    """The module that was ``pyengine.activemq.name``, where that is asked for as an attribute."""
+    """The module that was ``pyengine.activemq.name``, if it is looked up as an attribute."""
     if name not in MODULES:
         raise AttributeError(f"module {PACKAGE!r} has no attribute {name!r}", name=name, obj=sys.modules[PACKAGE])
     return importlib.import_module(f"{PACKAGE}.{name}")

@@ -39,7 +39,7 @@ REDELIVERY_NAMES = (
 
 
 class UnknownOptions(Enum):
-    """What an option that nobody knows does.
+    """What an unknown option does.
 
     REFUSE: raise ConfigurationError with the nearest known name. IGNORE: as the real client: on a destination only
     unknown names after ``consumer.`` are refused; on a URL unknown ``jms.`` names are refused only beside a known one.
@@ -102,11 +102,11 @@ class ConnectionOptions(_JavaOptions):
     message of a transaction is acknowledged by itself. consumer_expiry_check_enabled: expired messages are not
     delivered. use_async_send, always_sync_send: whether send() raises the broker's error; neither: for persistent
     messages outside transactions.
-    send_acks_async: errors of acknowledgements go to the exception listener, and nobody waits while the broker's store
-    is busy with others'. nested_map_and_list_enabled: messages with a property that is a map or a list may be sent.
-    connection_id_prefix: what the connection's id begins with. warn_about_unstarted_connection_timeout: a message that
-    comes to a connection later than so many ms after it was made, and before it was started, is warned of in the log
-    ``pyengine.activemq``; below 0 none is. The rest counts with ``failover:``. check_for_duplicates: what the
+    send_acks_async: errors of acknowledgements go to the exception listener, and no thread waits while the broker's
+    store is busy with others'. nested_map_and_list_enabled: messages with a property that is a map or a list may be
+    sent. connection_id_prefix: what the connection's id begins with. warn_about_unstarted_connection_timeout: a message
+    that comes to a connection later than so many ms after it was made, and before it was started, is warned of in the
+    log ``pyengine.activemq``; below 0 none is. The rest counts with ``failover:``. check_for_duplicates: what the
     connection was given before does not reach a consumer again; it remembers audit_depth numbers of each of
     audit_maximum_producer_number producers. consumer_failover_redelivery_wait_period: a commit after a failover waits a
     quarter of it, at least 500 ms, for messages that the transaction had and that come again; 0: it does not wait.
@@ -293,7 +293,7 @@ class BrokerURL:
     components: tuple[str, ...] = ()
 
 
-# Of these create, waitForStart and persistent (false) mean something in one process.
+# Of these create, waitForStart and persistent (false) have an effect in one process.
 _TRANSPORT = frozenset({"create", "waitForStart", "marshal", "async", "wireFormat.maxFrameSize"})
 _BROKER = frozenset({"persistent", "useJmx", "useShutdownHook", "dataDirectory"})
 

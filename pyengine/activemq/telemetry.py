@@ -282,7 +282,7 @@ class TracedAioConsumer(aio.MessageConsumer):
         began = time_ns()
         found = await super().receive(timeout)
         if found is not None:
-            self._tell(began, [found])
+            self._record(began, [found])
         return found
 
     async def receive_batch(self, size: int, timeout: float | timedelta | None = None) -> list[Message]:
@@ -290,10 +290,10 @@ class TracedAioConsumer(aio.MessageConsumer):
         began = time_ns()
         found = await super().receive_batch(size, timeout)
         if found:
-            self._tell(began, found)
+            self._record(began, found)
         return found
 
-    def _tell(self, began: int, messages: list[Message]) -> None:
+    def _record(self, began: int, messages: list[Message]) -> None:
         session: Any = self.blocking._session
         session.telemetry.received(began, _consumed(session, self.blocking, messages))
 

@@ -33,7 +33,7 @@ NEARBY = "MACHINE_ROOM_NEARBY"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the strategies and the question need besides queues and clients."""
+    """What the strategies and the question need in addition to queues and clients."""
 
     brokers: Sequence[str]
     rooms: Sequence[str]
@@ -80,7 +80,7 @@ class Answer:
 
     @property
     def leaves_queues(self) -> bool:
-        """A queue belongs to nobody, now or then: what is sent there is not consumed."""
+        """A queue has no owner, now or then: what is sent there is not consumed."""
         return any(plan.skew().orphans for _, plan in self.plans)
 
 

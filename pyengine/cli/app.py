@@ -149,7 +149,7 @@ def run(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no table; errors only.")] = False,
     lang: TableLanguage = Lang.en,
 ) -> None:
-    """Send every row through its queue, and say who got what and why the rest waits."""
+    """Send every row through its queue, and print the consumer of each and why the rest waits."""
     with plain_errors():
         from pyengine.cli import run as running
 
@@ -374,7 +374,7 @@ def simulate(
 ) -> None:
     """Play variants of consumers and policy under virtual time, with the broker's own rules, and compare them.
 
-    Exit code 1: in a variant messages are left that nobody takes.
+    Exit code 1: in a variant messages are left that no consumer takes.
     """
     with plain_errors():
         from pyengine.backlog.pages import page as pages
@@ -406,7 +406,7 @@ def serve_rocketmq(
         bool, typer.Option("--manual-clock", help="Time moves by lines 'advance MS' on standard input.")
     ] = False,
     allow_anonymous: Annotated[
-        bool, typer.Option("--allow-anonymous", help="Listen beyond the loopback, for everybody.")
+        bool, typer.Option("--allow-anonymous", help="Listen beyond the loopback, for any client.")
     ] = False,
     delay_levels: Annotated[
         str, typer.Option(help="The broker's messageDelayLevel.")
@@ -501,7 +501,7 @@ def allocate(
 ) -> None:
     """Which client of a RocketMQ group gets which queues, how even that is, and what moves when clients come or go.
 
-    Exit code 1: queues belong to nobody.
+    Exit code 1: queues have no owner.
     """
     with plain_errors():
         from pyengine.cli import allocate as allocating

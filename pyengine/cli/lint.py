@@ -81,10 +81,10 @@ class _Reading:
         try:
             self._read(name, text)
         except InvalidSourceError as error:
-            told = error if error.source == name else InvalidSourceError(
+            refusal = error if error.source == name else InvalidSourceError(
                 f"{name}: {error.source}", error.problem, error.hint
             )  # fmt: skip
-            self.refused.append((name, told))
+            self.refused.append((name, refusal))
         except PyengineError as error:
             self.refused.append((name, error))
         else:
@@ -98,7 +98,7 @@ class _Reading:
         elif spring.is_spring(text, name):
             configuration = SpringConfiguration.from_text(text, name, properties=self.properties)
             if not spring.is_known(configuration):
-                problem = "is a Spring Boot file that says nothing of RocketMQ or ActiveMQ"
+                problem = "is a Spring Boot file without settings of RocketMQ or ActiveMQ"
                 hint = "give the one with rocketmq.*, spring.activemq.*, spring.jms.* or the RocketMQ binder"
                 raise InvalidSourceError(name, problem, hint)
             self._add(name, lint_spring(configuration))
@@ -142,7 +142,7 @@ def _is_broker(text: str) -> bool:
     try:
         table = tomllib.loads(text)
     except (ValueError, RecursionError):
-        return False  # the topology's reader says what is wrong, with the line
+        return False  # the topology's reader reports what is wrong, with the line
     keys = ("policy", "default_policy", "virtual_topic", "composite_queue", "composite_topic", "redelivery_plugin")
     return "source" not in table and any(key in table for key in keys)
 

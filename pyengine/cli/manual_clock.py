@@ -13,7 +13,7 @@ NO_QUESTIONS: Mapping[str, Question] = {}
 
 def answer(clock: ManualClock, line: str, questions: Mapping[str, Question] = NO_QUESTIONS) -> str:
     """``advance MS`` is answered ``now MS`` when all that fell due is done, ``now`` with the same, a command of
-    ``questions`` with what its function says of the rest of the line, anything else ``error`` and what is wrong."""
+    ``questions`` with what its function answers to the rest of the line, anything else ``error`` and what is wrong."""
     command, _, argument = line.strip().partition(" ")
     argument = argument.strip()
     try:

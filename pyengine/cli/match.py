@@ -48,8 +48,8 @@ class Question:
 def match(question: Question, files: Sequence[str], format: str, *, count: bool) -> int:
     """Print matching rows, or how many there are; the number of rows that could not be read or evaluated.
 
-    With a file of selectors a row carries the names of those that want it, and the count is one for each of them. Where
-    the reader of the rows has seen enough, the rest is neither read nor counted.
+    With a file of selectors a row carries the names of those that want it, and the count is one for each of them. If
+    the reader of the rows has closed its end, the rest is neither read nor counted.
     """
     if question.dialect not in DIALECTS:
         raise InvalidSourceError(

@@ -18,7 +18,7 @@ _BUT_COLOURS = r"(?!\x1b\[[0-9;]*m)" + COMMANDS
 
 
 class _Outlet(io.FileIO):
-    """A descriptor; what comes when its reader has left goes nowhere and fails nobody. left: whether it has."""
+    """A descriptor; what is written after its reader has left is dropped without an error. left: whether it has."""
 
     left = False
 
@@ -26,7 +26,7 @@ class _Outlet(io.FileIO):
         try:
             return super().write(data)
         except OSError as error:
-            # Windows says EINVAL of a pipe that nobody reads any more.
+            # Windows reports EINVAL for a pipe without a reader.
             if not isinstance(error, BrokenPipeError) and (sys.platform, error.errno) != ("win32", errno.EINVAL):
                 raise
             self.left = True
@@ -53,7 +53,7 @@ class _Console(io.RawIOBase):
 
     def write(self, data: Any, /) -> int:
         left = memoryview(data)
-        while left:  # it takes a part of what is long, which nobody looks at where nothing is kept
+        while left:  # a long write may be partial, and no buffer keeps the rest
             left = left[self._raw.write(left) or 0 :]
         return len(data)
 
@@ -101,7 +101,7 @@ def that_may_be_left(stream: TextIO) -> TextIO:
 
 
 def tell(text: str) -> None:
-    """A line of standard error, whatever stands in its names."""
+    """A line of standard error; control characters in names are shown, not sent."""
     print(one_line(text), file=sys.stderr)
 
 
@@ -111,16 +111,16 @@ def refuse(error: PyengineError) -> None:
 
 
 def print_line(line: str) -> None:
-    """A line of standard output, whatever stands in its names."""
+    """A line of standard output; control characters in names are shown, not sent."""
     print(one_line(line))
 
 
 def print_json(document: object) -> None:
-    """A JSON document, with nothing in it that commands whoever shows it."""
+    """A JSON document, with no control characters for the terminal that shows it."""
     print(visible_json(json.dumps(document, ensure_ascii=False, indent=2)))
 
 
 def is_left() -> bool:
-    """Whether whoever reads the results has seen enough of them."""
+    """Whether the reader of the results has closed its end."""
     buffer = getattr(sys.stdout, "buffer", None)
     return bool(getattr(getattr(buffer, "raw", buffer), "left", False))

@@ -58,7 +58,7 @@ def run(
 
 @contextmanager
 def stdout_to_stderr() -> Iterator[None]:
-    """Whatever the JVM prints meanwhile goes to standard error, so that standard output holds results only."""
+    """What the JVM prints meanwhile goes to standard error, so that standard output holds results only."""
     sys.stdout.flush()
     saved = os.dup(1)
     os.dup2(2, 1)
@@ -72,7 +72,7 @@ def stdout_to_stderr() -> Iterator[None]:
 
 @contextmanager
 def _without_log() -> Iterator[None]:
-    """Spark's gateway logs an interrupt as tracebacks; what went wrong is raised besides."""
+    """Spark's gateway logs an interrupt as tracebacks; the error itself is raised as well."""
     root = logging.getLogger()
     level = root.level
     root.setLevel(logging.CRITICAL)

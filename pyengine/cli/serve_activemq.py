@@ -1,4 +1,4 @@
-"""``pyengine serve activemq``: a broker for the clients of other processes, until it is told to end."""
+"""``pyengine serve activemq``: a broker for the clients of other processes, until it gets a signal to end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT = "stomp://127.0.0.1:61613"
 
 
 class Ended(BaseException):
-    """The process was told to end."""
+    """The process got a signal to end."""
 
 
 def users_of(texts: Iterable[str]) -> dict[str, str]:
@@ -47,10 +47,10 @@ def serve(
 ) -> None:
     """Serve until SIGTERM, Ctrl-C or, with a clock that standard input moves by hand, its end."""
     clock = ManualClock() if by_hand else None
-    made: Callable[[], Broker]
+    create: Callable[[], Broker]
     if configuration is None:
 
-        def made() -> Broker:
+        def create() -> Broker:
             return Broker(
                 data,
                 transport_connectors=listen or [DEFAULT],
@@ -62,9 +62,9 @@ def serve(
     else:
         directory: Path | EllipsisType = ... if data is None else data
 
-        def made() -> Broker:
+        def create() -> Broker:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)  # they are told below, one a line
+                warnings.simplefilter("ignore", UserWarning)  # they are printed below, one a line
                 return Broker.from_xml(
                     configuration,
                     directory=directory,
@@ -76,7 +76,7 @@ def serve(
 
     previous = {each: signal.signal(each, _end) for each in (signal.SIGTERM,)}
     try:
-        with made() as broker:
+        with create() as broker:
             for part in broker.left_out:
                 tell(f"left out: {part}")
             if not broker.transport_connectors:

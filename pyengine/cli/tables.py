@@ -23,7 +23,7 @@ class Table(rich.table.Table):
 
 
 def plain(text: str | Text, style: str = "") -> Text:
-    """A text of one line, whatever stands in its names; no part of it is markup."""
+    """A string of one line without control characters; no part of it is markup."""
     if isinstance(text, str):
         return Text(one_line(text), style)
     shown = one_line(text.plain)

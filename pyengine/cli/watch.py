@@ -21,7 +21,7 @@ PATIENCE = 60  # seconds
 
 
 def tool_for(pid: int) -> str:
-    """jstack for a Java process, py-spy for any other; told by the process's own name where the system shows it."""
+    """jstack for a Java process, py-spy for any other; chosen by the process's own name if the system shows it."""
     name = Path(f"/proc/{pid}/comm")
     return "jstack" if name.exists() and name.read_bytes().strip() == b"java" else "py-spy"
 

@@ -52,19 +52,20 @@ __all__ = [
 
 
 def plain_text(name: str, value: object) -> str:
-    """A text, which Java's compiler demands. Raises ConfigurationError for anything else."""
+    """A string, which Java's compiler demands. Raises ConfigurationError for anything else."""
     if isinstance(value, str):
         return value
-    raise ConfigurationError(name, shown(value), "must be a text")
+    raise ConfigurationError(name, shown(value), "must be a string")
 
 
 def retry_topic(group: str) -> str:
-    """The topic that a group's failed messages come back through. Raises ConfigurationError for what is no text."""
+    """The topic that a group's failed messages come back through. Raises ConfigurationError for anything but a
+    string."""
     plain_text("group", group)
     return RETRY_GROUP_TOPIC_PREFIX + group
 
 
 def dlq_topic(group: str) -> str:
-    """The topic of a group's dead letters. Raises ConfigurationError for what is no text."""
+    """The topic of a group's dead letters. Raises ConfigurationError for anything but a string."""
     plain_text("group", group)
     return DLQ_GROUP_TOPIC_PREFIX + group

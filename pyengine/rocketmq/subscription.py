@@ -15,7 +15,7 @@ from pyengine.rocketmq.remoting.mq_client_api import SubscriptionData, plain_tex
 class MessageSelector:
     """What a consumer wants of a topic. expression_type: ``TAG`` or ``SQL92``; any other goes to the broker.
 
-    Raises ConfigurationError for what is no text.
+    Raises ConfigurationError for anything but a string.
     """
 
     expression: str | None
@@ -24,8 +24,8 @@ class MessageSelector:
     def __post_init__(self) -> None:
         for name, text in (("expression", self.expression), ("expression_type", self.expression_type)):
             if text is not None and not isinstance(text, str):
-                hint = 'give a text of tags, as "A || B", or rocketmq.sql("price > 10")'
-                raise ConfigurationError(name, repr(text), "a text is needed", hint)
+                hint = 'give tags, as "A || B", or rocketmq.sql("price > 10")'
+                raise ConfigurationError(name, repr(text), "a string is needed", hint)
 
 
 def sql(expression: str) -> MessageSelector:
@@ -39,11 +39,11 @@ def tag(expression: str) -> MessageSelector:
 
 
 def build_subscription(topic: str, selector: MessageSelector | str | None, version: int = 0) -> SubscriptionData:
-    """What the broker is told of one topic. version: ms, the later one wins.
+    """The subscription to one topic as a heartbeat has it. version: ms, the later one wins.
 
-    A text and None are tags. Raises MQClientError for a text of nothing but ``||``, NullArgumentError for an empty
-    expression of another type than ``TAG``, ConfigurationError for a topic or an expression that is no text. Source:
-    FilterAPI.
+    A string and None are tags. Raises MQClientError for a string of nothing but ``||``, NullArgumentError for an empty
+    expression of another type than ``TAG``, ConfigurationError for a topic or an expression that is not a string.
+    Source: FilterAPI.
     """
     plain_text("topic", topic)
     if not isinstance(selector, MessageSelector):

@@ -161,7 +161,7 @@ def held(spark: SparkSession, state: str | Path) -> DataFrame:
 
     progress = progress_of(state)
     return spark.range(progress.shards).mapInArrow(
-        _Held(progress, str(Path(state).absolute())), from_arrow_schema(_carry(progress).told)
+        _Held(progress, str(Path(state).absolute())), from_arrow_schema(_carry(progress).output_schema)
     )
 
 
@@ -247,7 +247,7 @@ class _Work:
 
         # What would make Spark look for other folders is a part of this one's name.
         path = re.sub(r"([*?{}\[\]])", r"\\\1", str(done))
-        return df.sparkSession.read.schema(from_arrow_schema(_carry(self.start).told)).parquet(path)
+        return df.sparkSession.read.schema(from_arrow_schema(_carry(self.start).output_schema)).parquet(path)
 
     def _refuse_losses(self, df: DataFrame, before: Progress, now: Progress) -> None:
         """Raise SnapshotError if something of the state cannot be kept under the topology of now."""

@@ -118,7 +118,7 @@ class BrokerConfiguration(Checked):
     def each_from_text(
         cls, text: str, file: str = "", *, properties: Mapping[str, str] | None = None
     ) -> tuple[BrokerConfiguration, ...]:
-        """The same of a text that may have several brokers, in the order of the file."""
+        """The same of content that may have several brokers, in the order of the file."""
         names: list[str] = []
         if text.lstrip("\ufeff \t\r\n").startswith("<"):
             names = activemq_xml.names(Path(file), {} if properties is None else properties, None, _document(text))

@@ -15,7 +15,7 @@ from pyengine.topology.limits import Problem
 from pyengine.topology.schema import java_name, largest, smallest
 from pyengine.whole_numbers import is_whole_number
 
-_PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", NoneType: "None"}
+_PLAIN = {bool: "True or False", int: "a whole number", float: "a number", str: "a string", NoneType: "None"}
 _TEXTS = (str, bytes, bytearray, Mapping)  # iterable, but not lists
 
 

@@ -1,4 +1,5 @@
-"""What a topology consists of besides policies: the source of its rows, destinations, consumers; every default once."""
+"""What a topology consists of in addition to policies: the source of its rows, destinations, consumers; every default
+once."""
 
 from __future__ import annotations
 
@@ -107,7 +108,7 @@ class Source(Checked):
     group_sequence, connection, body: columns, or empty. priority: a column of 0-9, or Steps; None: the JMS default, 4.
     timestamp, expiration: moments; None: 0. order: "timestamp" (ties in row order) or "rows", the order in which
     messages are sent. properties: columns that become message properties; None: every column. types: the Java type of a
-    column, where it is not the one its stored type stands for. properties_from: a column of maps, key and value
+    column, if it is not the one its stored type stands for. properties_from: a column of maps, key and value
     structs, structs, variants or JSON texts in which the other properties that selectors read are keys. columns: where
     a property comes from: a column, ``column.key``, or a key in properties_from. delimiter: of CSV, one ASCII
     character. encoding: of CSV and JSON lines, by its name in Python.

@@ -53,7 +53,7 @@ class Table:
     def text(self, key: str, *, required: bool = False) -> str:
         value = self.values.get(key, "")
         if not isinstance(value, str):
-            self.refuse(key, f"must be a text, is {_toml_type(value)}", f'write {key} = "..."')
+            self.refuse(key, f"must be a string, is {_toml_type(value)}", f'write {key} = "..."')
         if required and not value.strip():
             self.refuse(
                 key if key in self.values else "",

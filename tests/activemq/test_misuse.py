@@ -30,7 +30,7 @@ def session(activemq_connection: activemq.Connection) -> Iterator[Session]:
         ({"cursor_limit": "x"}, "Broker.cursor_limit='x': must be a whole number"),
         ({"cursor_limit": 0}, "Broker.cursor_limit=0: must be above 0"),
         ({"release": "6"}, "Broker.release='6': must be 'newest' or '5.17'"),
-        ({"name": 5}, "Broker.name=5: must be a text"),
+        ({"name": 5}, "Broker.name=5: must be a string"),
         ({"journal_disk_sync_strategy": "now"}, "must be 'always' or 'periodic' or 'never'"),
         ({"offline_durable_subscriber_timeout": "x"}, "must be a whole number"),
         ({"schedule_period_for_destination_purge": "x"}, "must be a whole number"),
@@ -45,7 +45,7 @@ def session(activemq_connection: activemq.Connection) -> Iterator[Session]:
         ),
         ({"redelivery_plugin": 5}, "Broker.redelivery_plugin=5: must be a RedeliveryPlugin or None"),
         ({"clock": 5}, "Broker.clock=5: must be a Clock or None"),
-        ({"virtual_destinations": ["orders.>"]}, "virtual_destinations='orders.>': is no virtual destination"),
+        ({"virtual_destinations": ["orders.>"]}, "virtual_destinations='orders.>': is not a virtual destination"),
     ],
 )
 def test_a_broker_refuses_a_setting(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
@@ -104,20 +104,20 @@ class Waiting:
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
-        (lambda session: session.create_queue(5), InvalidDestinationError, "5 is no destination; give its name"),
-        (lambda session: session.create_topic(None), InvalidDestinationError, "None is no destination"),
-        (lambda session: session.create_consumer(5), InvalidDestinationError, "5 is no destination"),
-        (lambda session: session.create_producer(5), InvalidDestinationError, "5 is no destination"),
-        (lambda session: session.create_browser(5), InvalidDestinationError, "5 is no destination"),
+        (lambda session: session.create_queue(5), InvalidDestinationError, "5 is not a destination; give its name"),
+        (lambda session: session.create_topic(None), InvalidDestinationError, "None is not a destination"),
+        (lambda session: session.create_consumer(5), InvalidDestinationError, "5 is not a destination"),
+        (lambda session: session.create_producer(5), InvalidDestinationError, "5 is not a destination"),
+        (lambda session: session.create_browser(5), InvalidDestinationError, "5 is not a destination"),
         (
             lambda session: session.create_browser(session.create_topic("t")),
             InvalidDestinationError,
-            "topic://t is no queue; only queues can be browsed",
+            "topic://t is not a queue; only queues can be browsed",
         ),
         (
             lambda session: session.create_durable_subscriber(session.create_queue("q"), "n"),
             InvalidDestinationError,
-            "queue://q is no topic; only topics have durable subscribers",
+            "queue://q is not a topic; only topics have durable subscribers",
         ),
         (lambda session: session.create_consumer("q", 5), TypeError, "a selector and its dialect are str, not int"),
         (lambda session: session.create_browser("q", 5), TypeError, "a selector and its dialect are str, not int"),
@@ -150,14 +150,14 @@ class Waiting:
         (lambda session: session.create_consumer("q").receive_batch("x"), ConfigurationError, "size='x': not a whole"),
         (lambda session: session.create_consumer("q").receive_batch(1.5), ConfigurationError, "size=1.5: not a whole"),
         (lambda session: session.create_consumer("q").receive_batch(1, "x"), ConfigurationError, "timeout='x': not"),
-        (lambda session: session.delete_temporary("q"), InvalidDestinationError, "'q' is no temporary destination"),
+        (lambda session: session.delete_temporary("q"), InvalidDestinationError, "'q' is not a temporary destination"),
         (lambda session: session.connection.create_session(17), JMSError, "invalid acknowledgeMode: 17. Valid values"),
         (lambda session: session.connection.create_session(False), JMSError, "invalid acknowledgeMode: False. Valid"),
         (lambda session: session.close("drain"), ConfigurationError, "how='drain': must be one of Closing"),
         (lambda session: session.connection.close(None), ConfigurationError, "how=None: must be one of Closing"),
         (lambda session: session.create_consumer("q").close(True), ConfigurationError, "how=True: must be one of"),
         (lambda session: session.create_consumer("q", no_local=1), ConfigurationError, "no_local=1: must be True or"),
-        (lambda session: session.unsubscribe([]), ConfigurationError, "name=[]: must be a text"),
+        (lambda session: session.unsubscribe([]), ConfigurationError, "name=[]: must be a string"),
         (
             lambda session: setattr(session.connection, "exception_listener", 5),
             TypeError,
@@ -200,7 +200,7 @@ def test_every_mode_makes_a_session(activemq_connection: activemq.Connection) ->
 def test_only_events_can_be_listened_to() -> None:
     with activemq.Broker(name="events", clock=ManualClock()) as broker:
         for wrong in (int, "DeadLetter"):
-            with pytest.raises(TypeError, match=r"is no class of pyengine\.activemq\.broker\.events"):
+            with pytest.raises(TypeError, match=r"is not a class of pyengine\.activemq\.broker\.events"):
                 broker.on(wrong, print)  # type: ignore[type-var, arg-type]
         with pytest.raises(TypeError, match="a callback is a function of an event; not 5"):
             broker.on(Event, 5)  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def test_only_events_can_be_listened_to() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"url": 5}, "ConnectionFactory.url=5: must be a text"),
+        ({"url": 5}, "ConnectionFactory.url=5: must be a string"),
         ({"broker": 5}, "ConnectionFactory.broker=5: must be a Transport or None"),
         ({"options": 5}, "options=5: must be a ConnectionOptions or None"),
         (

@@ -504,7 +504,7 @@ def test_a_page_takes_the_place_of_no_other_file(command: str, tmp_path: Path) -
         each.write_text("nothing that is known")
     done = pyengine(command, "--report", first, second)
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{first}: cannot be written: a file that is no page is there; --report is followed by" in done.stderr
+    assert f"{first}: cannot be written: a file that is not a page is there; --report is followed by" in done.stderr
     assert first.read_text() == "nothing that is known"
     done = pyengine(command, "--report", tmp_path / "no" / "page.html", second)
     assert f"cannot be written: there is no folder {tmp_path / 'no'}" in done.stderr
@@ -638,7 +638,7 @@ def test_a_file_s_mistake_is_told_with_its_place(tmp_path: Path) -> None:
     consumer.write_text("consumerGroup=g\nconsumeThreadMin=x\n")
     done = pyengine("lint", consumer)
     assert done.returncode == 2
-    assert f"{consumer}: consume_thread_min: is no whole number: 'x'" in done.stderr
+    assert f"{consumer}: consume_thread_min: is not a whole number: 'x'" in done.stderr
     rows.write_text("[" * 100_000 + '\n{"a": 1}\n')
     done = pyengine("match", "a = 1", rows)
     assert (done.returncode, done.stdout) == (1, '{"a": 1}\n')

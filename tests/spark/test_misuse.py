@@ -27,23 +27,23 @@ def stream(out: Path, **given: Any) -> object:
     ("call", "words"),
     [
         (lambda out: ps.run(None, out), "topology=None: must be a Topology"),
-        (lambda out: ps.run(Topology(Source("q")), 5), "out=5: must be a text or a PathLike"),
+        (lambda out: ps.run(Topology(Source("q")), 5), "out=5: must be a string or a PathLike"),
         (lambda out: ps.write_shards(None, "flights.toml", out), "topology='flights.toml': must be a Topology"),
-        (lambda out: ps.write_shards(None, Topology(Source("q")), None), "folder=None: must be a text or a PathLike"),
+        (lambda out: ps.write_shards(None, Topology(Source("q")), None), "folder=None: must be a string or a PathLike"),
         (lambda out: ps.dispatch_shards(None, 5, out), "topology=5: must be a Topology"),
         (lambda out: ps.dispatch(None, "flights.toml"), "topology='flights.toml': must be a Topology or a ConsumerG"),
         (
             lambda out: ps.dispatch_stream(None, None, row="n", state=out, sink=out),
             "topology=None: must be a Topology",
         ),
-        (lambda out: stream(out, row=5), "row=5: must be a text"),
-        (lambda out: stream(out, state=None), "state=None: must be a text or a PathLike"),
+        (lambda out: stream(out, row=5), "row=5: must be a string"),
+        (lambda out: stream(out, state=None), "state=None: must be a string or a PathLike"),
         (lambda out: stream(out, state=""), "state='': names no folder"),
-        (lambda out: stream(out, sink=5), "sink=5: must be a text or a PathLike or a function"),
-        (lambda out: stream(out, event=5), "event=5: must be a text or None"),
+        (lambda out: stream(out, sink=5), "sink=5: must be a string or a PathLike or a function"),
+        (lambda out: stream(out, event=5), "event=5: must be a string or None"),
         (lambda out: stream(out, late="c"), "late='c': must be a list of which each is a text"),
-        (lambda out: ps.held(None, 5), "state=5: must be a text or a PathLike"),
-        (lambda out: ps.assign_shards(None, Topology(Source("q")), out, 5), "out=5: must be a text or a PathLike"),
+        (lambda out: ps.held(None, 5), "state=5: must be a string or a PathLike"),
+        (lambda out: ps.assign_shards(None, Topology(Source("q")), out, 5), "out=5: must be a string or a PathLike"),
         (
             lambda out: ps.run(Topology(Source("q")), "s3://bucket/out"),
             "out=s3://bucket/out: is an address",
@@ -115,7 +115,7 @@ def test_an_argument_of_matches_is_checked_whoever_evaluates(spark: Any, ask: Ca
 
 def test_the_names_of_subscriptions_are_texts(spark: Any) -> None:
     for wanted in ({1: "id > 1"}, Subscriptions({1: "id > 1"})):
-        with pytest.raises(ConfigurationError, match=r"subscriptions\[0\]=1: must be a text"):
+        with pytest.raises(ConfigurationError, match=r"subscriptions\[0\]=1: must be a string"):
             ps.match(spark.range(1), wanted)  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="into=5: must be a text"):
+    with pytest.raises(ConfigurationError, match="into=5: must be a string"):
         ps.match(spark.range(1), {"a": "id > 1"}, into=5)  # type: ignore[arg-type]

@@ -641,7 +641,7 @@ def test_what_an_entry_covers_besides_and_does_not_count_is_listed(
         (A('maxPageSize="many"'), 4, "queue, maxPageSize", "not a whole number (got 'many')"),
         (A('maxPageSize="0"'), 4, "queue, maxPageSize", "give 1 or more"),
         (A('maxPageSize="1k"'), 4, "queue, maxPageSize", "not a whole number"),
-        (A("", '<maxPageSize><bean class="x"/></maxPageSize>'), 4, "queue, maxPageSize", "must be a text"),
+        (A("", '<maxPageSize><bean class="x"/></maxPageSize>'), 4, "queue, maxPageSize", "must be a string"),
         (A('queuePrefetch="3000000000"'), 4, "queue, queuePrefetch", "too large"),
         (A('lazyDispatch="maybe"'), 4, "queue, lazyDispatch", "neither true nor false"),
         (policy_xml('queue="${q}"'), 4, 'policyEntry queue="${q}", queue', "${q} is not defined"),
@@ -664,7 +664,7 @@ def test_what_an_entry_covers_besides_and_does_not_count_is_listed(
         (A('messageGroupMapFactoryType="simple?x=1"'), 4, "queue, messageGroupMapFactoryType", "write simple alone"),
         (broker_xml("<destinationPolicies/>"), 3, "broker, destinationPolicies", "did you mean 'destinationPolicy'?"),
         (broker_xml("<destinations><queue/></destinations>"), 3, "broker, destinations", "has no name"),
-        (broker_xml("<destinations><kahaDB/></destinations>"), 3, "kahaDB", "is no destination"),
+        (broker_xml("<destinations><kahaDB/></destinations>"), 3, "kahaDB", "is not a destination"),
         (virtual_xml("<compositeQueue/>"), 3, "compositeQueue", "has no name"),
         (virtual_xml('<compositeQueue name="a"><forwardTo><filteredDestination queue="b" selector="a ="/></forwardTo>'
                      "</compositeQueue>"), 3, 'filteredDestination queue="b", selector', "position 3"),

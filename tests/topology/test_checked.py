@@ -33,7 +33,7 @@ def assigned(columns: dict[str, list[object]], twice: str = "") -> pa.Table:
         (lambda: Policy("q", lazy_dispatch=1), r"Policy.lazy_dispatch=1: must be True or False$"),
         (lambda: Policy("q", pending_queue_policy="Store"), r"'Store': must be 'store' or 'vm' or 'file'$"),
         (lambda: Policy("q", dispatch_policy="fair"), r"Policy.dispatch_policy='fair': must be 'simple' or "),
-        (lambda: Policy(7), r"Policy.destination=7: must be a text$"),
+        (lambda: Policy(7), r"Policy.destination=7: must be a string$"),
         (
             lambda: policy.SharedDeadLetterStrategy(expiration=1.5),
             r"DeadLetterStrategy.expiration=1.5: must be a whole",
@@ -243,17 +243,17 @@ class Mine:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Topology.load(5), r"^Topology.load.path=5: must be a text or a Path$"),
-        (lambda: Topology.load(None), r"^Topology.load.path=None: must be a text or a Path$"),
-        (lambda: Topology.from_text(b"x"), r"^Topology.from_text.text=b'x': must be a text$"),
-        (lambda: BrokerConfiguration.load(5), r"^BrokerConfiguration.load.path=5: must be a text or a Path$"),
+        (lambda: Topology.load(5), r"^Topology.load.path=5: must be a string or a Path$"),
+        (lambda: Topology.load(None), r"^Topology.load.path=None: must be a string or a Path$"),
+        (lambda: Topology.from_text(b"x"), r"^Topology.from_text.text=b'x': must be a string$"),
+        (lambda: BrokerConfiguration.load(5), r"^BrokerConfiguration.load.path=5: must be a string or a Path$"),
         (
             lambda: BrokerConfiguration.load("a.xml", properties={"a": 5}),
             r"^BrokerConfiguration.load.properties={'a': 5}: must be a mapping from a text to a text or None$",
         ),
-        (lambda: BrokerConfiguration.from_text(5), r"^BrokerConfiguration.from_text.text=5: must be a text$"),
-        (lambda: Topology(Source("q")).policy_of(5), r"^destination=5: must be a text$"),
-        (lambda: Topology(Source("q")).consumers_of(b"q"), r"^destination=b'q': must be a text$"),
+        (lambda: BrokerConfiguration.from_text(5), r"^BrokerConfiguration.from_text.text=5: must be a string$"),
+        (lambda: Topology(Source("q")).policy_of(5), r"^destination=5: must be a string$"),
+        (lambda: Topology(Source("q")).consumers_of(b"q"), r"^destination=b'q': must be a string$"),
     ],
 )
 def test_a_call_names_what_it_cannot_use(call, message):

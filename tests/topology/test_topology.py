@@ -125,7 +125,7 @@ POLICY = '[[policy]]\ndestination = "orders.>"\n'
     ("text", "line", "key", "words"),
     [
         ("", 0, "", "has no [source]"),
-        ("[source]\npath = 1", 2, "source, path", "must be a text, is a whole number"),
+        ("[source]\npath = 1", 2, "source, path", "must be a string, is a whole number"),
         ('[source]\ndestination = "a"', 1, "source", "neither path nor package"),
         ('[source]\npath = "a"\npackage = "b"\ndestination = "a"', 3, "source, package", "exclude each other"),
         ('[source]\npackage = "b"\ndestination = "a"', 1, "source, table", "goes together"),

@@ -24,7 +24,7 @@ cdef class Arrivals(Route):
             self.sessions[consumer_id] = ref(session)
 
     def clear(self):
-        """No message goes to anybody any more."""
+        """Messages are delivered to no session any more."""
         self.sessions.clear()
 
     def session_of(self, consumer_id):

@@ -50,10 +50,10 @@ cdef class DispatchTask(Route):
                 self.worker = self.clock.worker(self.name)
             self.asked = True
             asking = True
-            self.worker.submit(self._run)  # with the lock: nobody closes it in between
+            self.worker.submit(self._run)  # with the lock, so that the worker is not closed in between
             asking = False
         finally:
-            if asking:  # it was not submitted: whoever comes next asks again
+            if asking:  # it was not submitted: the next dispatch asks again
                 self.asked = False
             self.lock.give_back()
         return 0
@@ -84,7 +84,7 @@ cdef class DispatchTask(Route):
                     except PyengineError as error:  # the store's, which no call can raise
                         answer.failed(error)
         finally:
-            # Whoever adds looks at ``asked`` afterwards, so it is taken back before the last look at what waits.
+            # A thread that adds looks at ``asked`` afterwards, so it is taken back before the last look at what waits.
             self.asked = False
             if self.waiting:
                 self.ask()

@@ -1,7 +1,7 @@
 """outbox: the broker's lock, and what a change made under it wants delivered afterwards.
 
 A change runs with the lock held and posts its deliveries; they are made in order once the lock is free, by one thread
-at a time. So whoever is called may call the broker again, and order holds over all threads.
+at a time. So a callee may call the broker again, and order holds over all threads.
 
 Invariants: ``depth`` is how many parts of the present change have begun, and above 0 only with the lock held; what is
 in ``posted`` is called in order, by one thread at a time; ``gathered`` and ``unasked`` are the ``gatherer``'s alone.
@@ -16,7 +16,7 @@ cdef class Outbox:
     cdef readonly ReentrantLock lock
     cdef readonly int depth
     cdef readonly object posted               # deque of (call, argument)
-    cdef readonly object handed_over          # deque of what ``answered`` is to be called with
+    cdef readonly object handed_over          # deque of arguments for ``answered``
     cdef object units                         # or None
     cdef object later
     cdef object answered

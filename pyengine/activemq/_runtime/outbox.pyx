@@ -17,16 +17,16 @@ def _nothing(*unused):
 
 @cython.final
 cdef class Outbox:
-    """``with outbox:`` is one change of the broker's state; ``post`` says what to call once it is over, and ``posted``
-    are these calls, for whoever has many of them.
+    """``with outbox:`` is one change of the broker's state; ``post`` takes what to call once it is over, and ``posted``
+    are these calls, for a caller that has many of them.
 
-    A call that was posted returns None, or an answer: then ``answered`` is called with it, as a change that nobody
-    waits for. units: where changes are kept, each whole: a store with ``seal()``, which ends the present change and
-    returns its number, 0 if there is nothing to keep; ``wait(number)`` until it is kept; ``write()`` all that are over,
-    False if another thread is at it. A change that kept something is over when it is written. later: called, with the
-    lock free, when a change that nobody waits for was left unwritten because another thread was writing. handed_over:
-    what ``answered`` is to be called with for threads that found another one at work; these changes are made before any
-    that begins later.
+    A call that was posted returns None, or an answer: then ``answered`` is called with it, as a change
+    that no caller waits for. units: where changes are kept, each whole: a store with ``seal()``, which ends the present
+    change and returns its number, 0 if there is nothing to keep; ``wait(number)`` until it is kept; ``write()`` all
+    that are over, False if another thread is at it. A change that kept something is over when it is written. later:
+    called, with the lock free, when a change that no caller waits for was left unwritten because another thread was
+    writing. handed_over: arguments for ``answered`` of threads that found another one at work; these changes are made
+    before any that begins later.
     """
 
     def __cinit__(self, units=None, later=_nothing, answered=_nothing):
@@ -64,7 +64,7 @@ cdef class Outbox:
         return True
 
     def hand_over(self, answer):
-        """Have the thread that is making a change call ``answered`` with this, as a change that nobody waits for.
+        """Have the thread that is making a change call ``answered`` with this, as a change that no caller waits for.
 
         Waiting for that thread would stop this one at every message, once the two have met.
         """
@@ -84,7 +84,7 @@ cdef class Outbox:
         """A change, or a part of one, is over: it is kept, and the calls that it posted are made, unless another change
         is at it.
 
-        wait: False where nobody asks for an answer: the change is written at once unless another thread is writing.
+        wait: False if the caller needs no answer: the change is written at once unless another thread is writing.
         """
         cdef int64_t unit, answers
         while True:

@@ -1,7 +1,7 @@
-"""record_file: records written at the end of a file without letting go of the interpreter.
+"""record_file: records written at the end of a file without releasing the GIL.
 
-Where other threads wait for the interpreter, to let it go for a short write costs more than the write: one of them
-takes it, and whoever wrote sleeps until it is free again.
+If other threads wait for the GIL, releasing it for a short write costs more than the write: one of them
+takes it, and the writer sleeps until it is free again.
 """
 
 from libc.stdint cimport int64_t

@@ -2,7 +2,7 @@ from typing import Self, final
 
 @final
 class RecordFile:
-    """A file that is open for appending. newest: the number of its last record, or one that is to have no record."""
+    """A file that is open for appending. newest: the number of its last record, or one that gets no record."""
 
     newest: int
 

@@ -30,8 +30,8 @@ cdef extern from * nogil:
 cdef class RecordFile:
     """A file that is open for appending. newest: the number of its last record.
 
-    The number says what an interrupted caller has written: it is new if and only if the record is there. It may be
-    assigned where a number is to have no record, which nothing interrupts either.
+    The number tells an interrupted caller what was written: it is new if and only if the record is there. It may be
+    assigned if a number gets no record, which nothing interrupts either.
     """
 
     def __cinit__(self, int descriptor, int64_t newest):

@@ -1,11 +1,11 @@
 """reentrant_lock: a lock that the thread that has it may take again, for what is locked at every message.
 
 Its fields change under the interpreter's lock only, and so no lock of the system is touched unless a thread must wait.
-It is as fair as threading.RLock: whoever comes first after a release has it. A signal does not end the wait: what has
-begun with the lock must be able to take it again, so Ctrl-C is heard when it is taken.
+It is as fair as threading.RLock: the first thread that asks after a release has it. A signal does not end the wait:
+what has begun with the lock must be able to take it again, so Ctrl-C is heard when it is taken.
 
-Invariants: ``depth`` is above 0 exactly while ``owner`` has it. ``gate`` is shut, but for one of those who wait and may
-look again (``ajar``).
+Invariants: ``depth`` is above 0 exactly while ``owner`` has it. ``gate`` is shut, except for one waiting thread, which
+may look again (``ajar``).
 """
 
 

@@ -1,4 +1,5 @@
-"""region_broker: what a broker does for every message (broker.region.RegionBroker): take it, and what is said of it.
+"""region_broker: what a broker does for every message (broker.region.RegionBroker): take it, and take its
+acknowledgement.
 
 What one queue alone decides (QueueRegion.takes, settles) is decided in one step; else the broker makes the same steps.
 """

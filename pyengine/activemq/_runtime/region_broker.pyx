@@ -32,7 +32,7 @@ cdef class RegionBroker:
     def __reduce__(self):
         raise TypeError("a broker cannot be pickled")
 
-    # What Broker does where not only one queue's core has a say.
+    # What Broker does if more than one queue's core decides.
 
     def _open(self):
         raise NotImplementedError

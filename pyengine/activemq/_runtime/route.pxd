@@ -1,4 +1,4 @@
-"""route: who takes what is dispatched to a consumer, and the acknowledgement that may come of it at once."""
+"""route: the receiver of what is dispatched to a consumer, and the acknowledgement that may come of it at once."""
 
 from pyengine._engine.activemq.commands.message_ack cimport MessageAck
 from pyengine._engine.activemq.commands.message_dispatch cimport MessageDispatch

@@ -1,4 +1,4 @@
-"""Who takes what is dispatched to a consumer; see route.pxd."""
+"""The receiver of what is dispatched to a consumer; see route.pxd."""
 
 cimport cython
 

@@ -70,7 +70,7 @@ cdef class Sender:
 
     def send(self, message, destination=None, *, delivery_mode=None, priority=None, time_to_live_ms=None,
              time_to_live=None):
-        """Send a message, or a text or bytes as the body of one; its headers are set as JMS says.
+        """Send a message, or a string or bytes as the body of one; its headers are set as JMS says.
 
         destination: only for a producer without one. delivery_mode, priority, time_to_live_ms (or a timedelta):
         instead of the producer's. Raises IllegalStateError if the producer is closed, InvalidDestinationError for a

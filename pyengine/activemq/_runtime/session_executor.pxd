@@ -27,7 +27,7 @@ cdef class SessionExecutor:
     cdef readonly ReentrantLock lock
     cdef readonly object changed              # a threading.Condition of ``lock``
     cdef public int waiting
-    cdef object failed_ack                    # who hears of an acknowledgement that failed; None: whoever waits for it
+    cdef object failed_ack                    # called if an acknowledgement failed; None: its caller gets the error
     cdef bint started_or_told                 # the connection was started, or it was warned of that it is not
     cdef MessageDispatch early                # the first that came before that
     cdef bint answers                         # acknowledgements may be the answer to a dispatch

@@ -20,7 +20,7 @@ from pyengine.errors import PyengineError
 
 
 cdef class SessionExecutor:
-    """Messages that come, and what is said of them; Session has the rest.
+    """Messages that arrive, and their acknowledgements; Session has the rest.
 
     connection: its Connection. session_id: unique in the broker. mode: how its messages are acknowledged. One thread at
     a time is in a listener of the session.
@@ -115,7 +115,7 @@ cdef class SessionExecutor:
     # Messages that come
 
     cdef Answer arrived(self, MessageDispatch dispatch):
-        # The broker dispatched a message to a consumer of this session; what is to be acknowledged at once and was not
+        # The broker dispatched a message to a consumer of this session; what must be acknowledged at once and was not
         # yet, or None.
         cdef SessionState state = self.state
         cdef int64_t now = 0
@@ -215,7 +215,7 @@ cdef class SessionExecutor:
             dispatch = None
             self.lock.take(True)
             try:
-                # Whoever is in a listener, this thread or another one, goes on with what waits.
+                # The thread that is in a listener, this one or another, goes on with what waits.
                 if not self._deliverer:
                     dispatch = self.state.step(now_of(self.clock))
                     if dispatch is not None:
@@ -231,7 +231,7 @@ cdef class SessionExecutor:
         return True
 
     cdef list deliver(self, MessageDispatch dispatch):
-        # Give a message to its listener; what is to be carried out then, None for nothing.
+        # Give a message to its listener; the commands that follow, None for none.
         cdef Consumption consumer = dispatch.consumer
         cdef int64_t now = 0
         cdef list commands

@@ -17,7 +17,7 @@ from pyengine.errors import JMSError
 
 
 class Acknowledgements:
-    """What the consumers of one broker say of their messages."""
+    """The acknowledgements of one broker's consumers."""
 
     def __init__(self, clock: Clock, topics: Topics, transactions: Transactions) -> None:
         self._clock = clock

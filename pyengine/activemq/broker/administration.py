@@ -214,15 +214,15 @@ class Administration:
     def retry_messages(self, queue: str | Destination) -> int:
         """Move dead letters back to where they came from; returns how many. They may become dead letters again.
 
-        Raises InvalidDestinationError for what is no queue of dead letters; see ``set_dlq``.
+        Raises InvalidDestinationError for a queue that is not one of dead letters; see ``set_dlq``.
         """
         moved = 0
         with self.outbox:
             found = self._queue_named(queue)
             if not found.dlq:
                 raise InvalidDestinationError(
-                    f"{found.destination} is no dead-letter queue, so that nothing of it is retried; one that had its "
-                    "letters before the broker started is one again after set_dlq()"
+                    f"{found.destination} is not a dead-letter queue, so that nothing of it is retried; one that had "
+                    "its letters before the broker started is one again after set_dlq()"
                 )
             found.expire_stored()
             for handle, message in list(self._messages(found)):
@@ -259,7 +259,7 @@ class Administration:
             self._queue_named(queue).dlq = True
 
     def remove_message_group(self, queue: str | Destination, group: str) -> None:
-        """Forget who owns a message group; its next message goes to whoever is asked first."""
+        """Forget the owner of a message group; its next message goes to the first consumer in order."""
         check("group", group, str)
         with self.outbox:
             core = self._queue_named(queue).core

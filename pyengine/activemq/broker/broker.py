@@ -1,4 +1,4 @@
-"""The broker in this process: who is connected, and what every command of a client changes."""
+"""The broker in this process: its connections, and what every command of a client changes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Broker(Declared, RegionBroker, Administration):
     broker's default makes ``VirtualTopic.>`` feed ``Consumer.*.VirtualTopic.>``. redelivery_plugin: sends poison
     messages again later. discarding_plugin: drops what would become a dead letter. journal_disk_sync_strategy: see
     SqliteStore. cursor_limit: with a store, how many messages of a queue, or of a topic for one durable subscription,
-    stand ready in memory besides those that are paged in and in flight; for a queue at least two pages.
+    stand ready in memory in addition to those that are paged in and in flight; for a queue at least two pages.
     release: "newest", or "5.17" where ActiveMQ changed since: there a queue never marks its full consumers slow
     (AMQ-9153), a topic counts messages that expired while they waited as discarded (AMQ-9168), an individual
     dead-letter strategy has one audit for all its destinations, and the delay of a client's redelivery runs on from
@@ -112,7 +112,7 @@ class Broker(Declared, RegionBroker, Administration):
     looked at every offline_durable_subscriber_task_schedule ms. schedule_period_for_destination_purge: every so many ms
     inactive destinations (gc_inactive_destinations of their policy) are removed; 0 never. These three are ms, or a
     timedelta. transport_connectors: addresses to listen on, ``stomp://127.0.0.1:61613`` (port 0: any free one); see
-    docs/stomp.md. users: names and passwords of the clients that may connect there; None: everybody, which an address
+    docs/stomp.md. users: names and passwords of the clients that may connect there; None: any client, which an address
     that other machines reach refuses without allow_anonymous. scheduler_support: messages with AMQ_SCHEDULED_DELAY,
     AMQ_SCHEDULED_PERIOD or AMQ_SCHEDULED_CRON are delivered when they ask for it. time_stamping_plugin,
     force_persistency_mode_plugin: what they change of a message, before the scheduler sees it. authorization_plugin:
@@ -322,13 +322,13 @@ class Broker(Declared, RegionBroker, Administration):
         source: the path of the file (a ``.toml`` says the same), or its text, which begins with ``<``. properties,
         environment, broker: see BrokerConfiguration.load. name: in place of the file's. directory: of the store; by
         default the folder that the file names (of ``kahaDB``, else the broker's name in ``dataDirectory``, else in
-        ``activemq-data``), in memory where the file says nothing of it or ``persistent="false"``; None: in memory.
+        ``activemq-data``), in memory if the file has no store or ``persistent="false"``; None: in memory.
         A relative folder is the process's. Nothing of the real broker's own store is read. transport_connectors: in
         place of the file's, () for none; one of the file that other machines reach is left out where there are neither
         users nor allow_anonymous.
 
-        What the file says and this broker does not do is in ``left_out``, and a UserWarning says so once. Raises
-        InvalidTopologyError for the file, and what Broker raises.
+        Settings of the file that this broker does not have are in ``left_out``, and a UserWarning counts them once.
+        Raises InvalidTopologyError for the file, and what Broker raises.
         """
         check_arguments("Broker.from_xml", cls.from_xml, locals())
         # A broker that no file configures needs none of the readers.
@@ -343,20 +343,20 @@ class Broker(Declared, RegionBroker, Administration):
             from pyengine.activemq.store.store import delete_store
 
             delete_store(found.empty_store)
-        made = cls(**found.arguments, cursor_limit=cursor_limit, release=release, clock=clock)
-        made.left_out = found.left_out
+        embedded = cls(**found.arguments, cursor_limit=cursor_limit, release=release, clock=clock)
+        embedded.left_out = found.left_out
         try:
-            with made.outbox:
+            with embedded.outbox:
                 for each in found.destinations:
-                    made.router.find(each, create_temporary=True)
-            if made.left_out:
-                first = max(made.left_out, key=lambda part: part.changes_answers)
-                count = counted(len(made.left_out), "thing that the file says is", "things that the file says are")
+                    embedded.router.find(each, create_temporary=True)
+            if embedded.left_out:
+                first = max(embedded.left_out, key=lambda part: part.changes_answers)
+                count = counted(len(embedded.left_out), "thing that the file says is", "things that the file says are")
                 warnings.warn(f"{count} not done: {first}; all are in left_out of the broker", stacklevel=2)
         except BaseException:  # a warning may be an error
-            made.close()
+            embedded.close()
             raise
-        return made
+        return embedded
 
     # Life
 
@@ -374,7 +374,7 @@ class Broker(Declared, RegionBroker, Administration):
 
     def close(self) -> None:
         """Stop: connections that are left fail. Closing twice is harmless."""
-        with ExitStack() as ending:  # the store and the clock end, whatever a connection says to that
+        with ExitStack() as ending:  # the store and the clock end, even if a connection raises
             if self._connectors is not None:
                 self._connectors.close()
             with self.outbox:
@@ -482,7 +482,7 @@ class Broker(Declared, RegionBroker, Administration):
             connection = self._connections.pop(connection_id, None)
             if connection is None:
                 return
-            ending.callback(connection.task.close)  # it has gone, whatever the rounds that follow say to that
+            ending.callback(connection.task.close)  # it has gone, even if the rounds that follow raise
             if self._clients.get(connection.client_id) == connection_id:
                 del self._clients[connection.client_id]
             if lost:
@@ -567,7 +567,7 @@ class Broker(Declared, RegionBroker, Administration):
         self._sequence_ids.produced(producer_id, number)
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:
-        """See Transport. lost: nobody says what its user got, so that all it held counts as redelivered."""
+        """See Transport. lost: it is unknown what its user got, so that all it held counts as redelivered."""
         with self.outbox:
             subscription = self._subscriptions.get(consumer_id)
             if subscription is not None:
@@ -710,7 +710,7 @@ class Broker(Declared, RegionBroker, Administration):
 
         The classes are those of pyengine.activemq.broker.events.
         It is called in the broker's order, once the change that caused it is over, on the thread that made the change.
-        What it raises is logged (``pyengine.activemq``): the call that made the change may be anybody's.
-        Returns a function that ends it. Raises TypeError for what is no class of events, or cannot be called.
+        An error of it is logged (``pyengine.activemq``): another caller may have made the change.
+        Returns a function that ends it. Raises TypeError for another class, and for a callback that cannot be called.
         """
         return self._listeners.add(event, callback)

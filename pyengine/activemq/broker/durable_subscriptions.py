@@ -146,7 +146,8 @@ class DurableSubscriptions:
                 stored = self._store.add_subscription(*key, str(info.destination), info.selector, info.no_local)
             durable = self._remember(Durable(*key, number, stored, subscription))
         else:
-            # The policy is asked when a subscription is made; whoever comes back counts with the client's own prefetch.
+            # The policy is asked when a subscription is made; a subscriber that comes back has the client's own
+            # prefetch.
             subscription.prefetch = info.prefetch_size
         durable.subscription = subscription
         self._topics.seat(subscription, number)

@@ -1,6 +1,6 @@
 """What the broker reports as it happens: its advisories, as objects for callbacks (``broker.on(event, callback)``).
 
-They are reported whether or not a policy asks for the advisory message of the same name, but for the two that would
+They are reported whether or not a policy asks for the advisory message of the same name, except the two that would
 come with every message: MessageDelivered and MessageConsumed.
 """
 
@@ -141,7 +141,7 @@ class SelectorFailed(Event):
 
 
 def teller(callback: Callable[[E], object]) -> Callable[[E], None]:
-    """Calls ``callback`` with an event. What that raises is logged: the call that caused the event may be anybody's."""
+    """Calls ``callback`` with an event. An error of it is logged: another caller may have caused the event."""
 
     def tell(event: E) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Removes destinations that nobody uses: gcInactiveDestinations, inactiveTimeoutBeforeGC."""
+"""Removes destinations that no client uses: gcInactiveDestinations, inactiveTimeoutBeforeGC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class InactiveDestinations:
     """The sweep of one broker (RegionBroker.purgeInactiveDestinations), every ``period`` ms; 0: never.
 
     A destination without consumers, producers and messages is marked at a sweep, and removed at the first one that is
-    its inactive_timeout_before_gc later, unless something was sent to it or somebody came meanwhile. producers: how
+    its inactive_timeout_before_gc later, unless something was sent to it or a client came meanwhile. producers: how
     many a destination has. remove: removes one.
     """
 
@@ -50,11 +50,11 @@ class InactiveDestinations:
             if not self._idle(destination):
                 self._marked.pop(destination, None)
                 continue
-            seen = self._seen(destination)
-            since, before = self._marked.get(destination, (now, seen))
-            if before != seen:
+            activity = self._seen(destination)
+            since, before = self._marked.get(destination, (now, activity))
+            if before != activity:
                 since = now
-            self._marked[destination] = since, seen
+            self._marked[destination] = since, activity
             if 0 < policy.inactive_timeout_before_gc <= now - since:
                 self._remove(name)
         self._services.call_at(now + self._period, self._sweep)

@@ -64,7 +64,7 @@ class QueueDestination:
     """One queue. Every method runs inside a change of the broker (see outbox.Outbox).
 
     With a store the core holds what is paged in and the next messages behind; ``behind`` counts the rest, which only
-    the store has: everything that comes after the position ``frontier``, but for messages that were paged in before
+    the store has: everything that comes after the position ``frontier``, except messages that were paged in before
     those of a higher priority came (``cut``). ``bands``: the order of priorities that positions are of (store.Bands).
     ``recovered``: messages that were there when the broker started. ``came``: how many consumers were attached so far.
     ``dlq``: it has been given a dead letter.
@@ -124,9 +124,9 @@ class QueueDestination:
             self._plan_look()
         self._tells_delivered = policy is not None and policy.advisory_for_delivery
         self._tells_consumed = policy is not None and policy.advisory_for_consumed
-        told = self._tells_delivered or self._tells_consumed
-        # Nothing but the core has a say in what is put and acknowledged here.
-        self.core.direct = self._store is None and self.watch is None and not told
+        reported = self._tells_delivered or self._tells_consumed
+        # Only the core decides what is put and acknowledged here.
+        self.core.direct = self._store is None and self.watch is None and not reported
 
     @property
     def behind(self) -> int:
@@ -317,7 +317,7 @@ class QueueDestination:
         return number
 
     def pause(self) -> None:
-        """Stop handing out."""
+        """Stop dispatching."""
         self.paused = True
         self.core.share()
         self.core.pause()
@@ -332,7 +332,7 @@ class QueueDestination:
     def acknowledge(
         self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None, now: int
     ) -> None:
-        """What a consumer says of messages of this queue. Raises JMSError if it does not hold them."""
+        """A consumer acknowledges messages of this queue. Raises JMSError if it does not hold them."""
         number = subscription.queues[self]
         self.core.share()
         if transaction is None or ack.kind in (AckKind.DELIVERED, AckKind.REDELIVERED):
@@ -427,7 +427,7 @@ class QueueDestination:
         core.note()
 
     def heard(self) -> None:
-        """Rounds left news besides their deliveries."""
+        """Rounds removed or expired messages in addition to their deliveries."""
         self._removed("")
         self._noticed()
         starts = self.core.starts_at

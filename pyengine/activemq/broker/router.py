@@ -131,7 +131,7 @@ class Router:
         for given in virtual_destinations:
             if not isinstance(given, VirtualDestination):
                 hint = "give VirtualTopic, CompositeQueue or CompositeTopic of pyengine.topology.policy"
-                raise ConfigurationError("virtual_destinations", repr(given), "is no virtual destination", hint)
+                raise ConfigurationError("virtual_destinations", repr(given), "is not a virtual destination", hint)
             kind = "topic" if isinstance(given, (VirtualTopic, CompositeTopic)) else "queue"
             virtual = given if isinstance(given, VirtualTopic) else _Composite(given)
             for pattern in parse_destination(given.name, kind):
@@ -197,7 +197,7 @@ class Router:
             self.find(pattern)
 
     def remove(self, destination: Destination) -> None:
-        """Forget a destination that nobody consumes."""
+        """Forget a destination without consumers."""
         found = self.destinations.pop(destination, None)
         self._wild -= found is not None and destination.is_pattern
         self._mapped.discard(destination)
@@ -240,7 +240,7 @@ class Router:
 
     def commit(self, step: Sent) -> QueueDestination | None:
         """The transaction of a message is committed. A temporary destination that was removed meanwhile takes it along;
-        another one is made anew. Returns the queue whose round is the caller's to run."""
+        another one is created. Returns the queue whose round is the caller's to run."""
         target = step.target
         if self.destinations.get(target.destination) is not target:
             if target.destination.is_temporary:

@@ -37,7 +37,7 @@ class Source(Protocol):
     def acknowledge(
         self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None, now: int
     ) -> None:
-        """What a consumer says of its messages."""
+        """A consumer acknowledges messages."""
 
     def pull(self, subscription: Subscription, pull: MessagePull) -> None:
         """A consumer with prefetch 0 asks for a message."""
@@ -102,7 +102,7 @@ class Subscription(PrefetchSubscription):
         return any(part.kind == destination.kind and overlap(part.name, destination.name) for part in self.patterns)
 
     def begin(self, queue: Source, number: int) -> None:
-        """One more of its queues, where it holds nothing yet."""
+        """Add a queue of which it holds nothing yet."""
         self.queues[queue] = number
         if self.spread:
             if self.credit is None:

@@ -1,4 +1,4 @@
-"""A topic of the broker: who consumes from it, and what is sent to it."""
+"""A topic of the broker: its consumers, and what is sent to it."""
 
 from __future__ import annotations
 

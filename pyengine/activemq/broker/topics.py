@@ -103,7 +103,7 @@ class Topics:
     # Consumers
 
     def id_of(self, subscription: Subscription) -> int:
-        """A subscription's id in the core, where it is made on first use."""
+        """A subscription's id in the core, which is made on first use."""
         if subscription.topic is None:
             info, policy = subscription.info, subscription.policy
             audit = None
@@ -146,7 +146,7 @@ class Topics:
         return None
 
     def remove(self, subscription: Subscription, *, last_delivered: int | None, lost: bool) -> None:
-        """A consumer leaves: what waits for it is gone, but for a durable subscription's, which waits on.
+        """A consumer leaves: messages that wait for it are gone, except a durable subscription's, which stay.
 
         last_delivered: the handle of the last message that it, or who leaves with it, gave to its user, None: unknown.
         """
@@ -169,7 +169,7 @@ class Topics:
     # Acknowledgements
 
     def acknowledge(self, subscription: Subscription, ack: MessageAck, transaction: Transaction | None) -> None:
-        """What a consumer says of messages from topics."""
+        """A consumer acknowledges messages of topics."""
         number = self.id_of(subscription)
         now = self._services.clock.now()
         _, last = subscription.find(ack.last_message_id, self) or (None, -1)
@@ -267,7 +267,7 @@ class Topics:
             return
         delivery.body.broker_out_time = now  # for selectors of consumers to come
         message: Message = delivery.body.copy()
-        # A durable subscription's own count, else the message's, of one that was sent again; others are told none.
+        # A durable subscription's own count, else the message's, of one that was sent again; others get none.
         if delivery.redeliveries or delivery.consumer not in self.durables.by_number:
             message.redelivery_counter = delivery.redeliveries
         subscription.hold(message.message_id or "", self, delivery.message)

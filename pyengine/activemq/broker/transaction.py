@@ -24,7 +24,7 @@ class Step(Protocol):
         """The queue that gets it with all others of the transaction, at the first of them; None: by itself."""
 
     def commit(self) -> Round | None:
-        """Apply it; the queue whose round is to come, None for none."""
+        """Apply it. Returns the queue that makes a round then, None for none."""
 
     def rollback(self) -> None:
         """Take it back."""

@@ -72,9 +72,9 @@ class SubscriptionView:
     pending_queue_size: matched messages that wait for it (0 for a queue's consumer, which keeps none).
     dispatched_queue_size, message_count_awaiting_acknowledge: given and not acknowledged. discarded_count, matched,
     maximum_pending_queue_size: of a topic's consumer; matched is JMX's name for what is pending, the limit is -1 if
-    there is none. consumed_count: how often a topic's consumer acknowledged, whatever; 0 for a queue's and a durable
-    one, of which the broker does not count it. assigned_group_count: groups it owns, by destination. active: False for
-    a durable subscription whose consumer is away.
+    there is none. consumed_count: how often a topic's consumer acknowledged, with any kind; 0 for a queue's and a
+    durable one, of which the broker does not count it. assigned_group_count: groups it owns, by destination. active:
+    False for a durable subscription whose consumer is away.
     """
 
     consumer_id: str

@@ -191,7 +191,7 @@ class Connection(Declared):
     def create_session(self, acknowledge_mode: AcknowledgeMode = AcknowledgeMode.AUTO_ACKNOWLEDGE) -> Session:
         """A session with one of the acknowledgement modes.
 
-        Raises IllegalStateError if the connection is closed, JMSError for what is no mode.
+        Raises IllegalStateError if the connection is closed, JMSError for an unknown mode.
         """
         self._check()
         # Not AcknowledgeMode(...), which makes a new member of a number that it does not know. JMS's two arguments,
@@ -323,7 +323,7 @@ class Connection(Declared):
         """Raise InvalidDestinationError for another connection's temporary destination."""
         self._check()
         if not isinstance(destination, Destination):
-            raise InvalidDestinationError(f"{destination!r} is no temporary destination")
+            raise InvalidDestinationError(f"{destination!r} is not a temporary destination")
         if self.connection_id not in destination.name:
             raise InvalidDestinationError("Cannot use a Temporary destination from another Connection")
 

@@ -92,7 +92,7 @@ class Closing(Enum):
 
     NOW: they go back to the broker. DRAIN: listeners still get what has arrived, then the rest goes back; a listener of
     the session cannot ask for that (IllegalStateError). LOST: as if the process had died: nothing is acknowledged, and
-    the broker is not told what the user got.
+    the broker does not learn what the user got.
     """
 
     NOW = "now"
@@ -101,7 +101,7 @@ class Closing(Enum):
 
 
 def milliseconds(timeout: float | timedelta) -> int:
-    """How long a receive waits. Raises ConfigurationError for what is no time, or longer than a thread can wait."""
+    """How long a receive waits. Raises ConfigurationError for another type, and for longer than a thread can wait."""
     try:
         timeout = seconds(timeout)
         if timeout <= threading.TIMEOUT_MAX:
@@ -112,7 +112,7 @@ def milliseconds(timeout: float | timedelta) -> int:
 
 
 def batch_size(size: int) -> int:
-    """How many messages a batch may have at most. Raises ConfigurationError for what is no whole number."""
+    """How many messages a batch may have at most. Raises ConfigurationError for another type."""
     if not is_whole_number(size):
         raise ConfigurationError("size", repr(size), "not a whole number")
     return min(operator.index(size), MOST)
@@ -257,7 +257,7 @@ class MessageConsumer(Declared):
             if state.ended or state.closed or (wait == 0 and state.prefetch):
                 session.received_nothing()
                 return None
-            # With prefetch 0 it is the broker who says when the time is over.
+            # With prefetch 0 the broker decides when the time is over.
             left = None if deadline is None or not state.prefetch else max(0, deadline - now)
             with session.lock:
                 session.waiting += 1

@@ -124,7 +124,7 @@ class MessageProducer(Declared, Sender):
         """Send many messages with the producer's settings, in order; returns how many.
 
         To a queue, outside a transaction, the broker takes up to 1000 of them at once, which is what makes it faster
-        than single sends: it hands out what each of them allows when it has them all. Raises as ``send``; what came
+        than single sends: the broker dispatches when it has them all. Raises as ``send``; what came
         before the message that is wrong is sent.
         """
         if isinstance(messages, (str, bytes, Mapping, Message)) or not isinstance(messages, Iterable):

@@ -43,7 +43,7 @@ LOG = logger("pyengine.activemq")
 
 
 def selector_of(text: str | None) -> str | None:
-    """A selector's text, None if it is blank. Raises InvalidSelectorError, TypeError for what is no text."""
+    """A selector as it is compiled, None if it is blank. Raises InvalidSelectorError, TypeError for another type."""
     if text is None or (isinstance(text, str) and not text.strip()):
         return None
     Selector(text)
@@ -182,7 +182,7 @@ class Session(Declared, SessionExecutor):
         """A consumer. destination: as create_queue makes it, or its text (a queue if no prefix says otherwise).
 
         no_local: it does not get what its own connection sends. ``consumer.*`` options of the destination come first,
-        but for the selector. Raises InvalidSelectorError, ConfigurationError, InvalidDestinationError, and JMSError for
+        except the selector. Raises InvalidSelectorError, ConfigurationError, InvalidDestinationError, and JMSError for
         a listener with prefetch 0 and where the broker refuses.
         """
         destination = destination_of(destination, "queue")
@@ -206,10 +206,10 @@ class Session(Declared, SessionExecutor):
         """
         topic = destination_of(topic, "topic")
         if not isinstance(name, str) or not name:
-            hint = "give a text that is not empty; what waits while the subscriber is away is kept under it"
-            raise InvalidDestinationError(f"{name!r} is no name of a durable subscription; {hint}")
+            hint = "give a string that is not empty; what waits while the subscriber is away is kept under it"
+            raise InvalidDestinationError(f"{name!r} is not the name of a durable subscription; {hint}")
         if not topic.kind.endswith("topic"):
-            raise InvalidDestinationError(f"{topic} is no topic; only topics have durable subscribers")
+            raise InvalidDestinationError(f"{topic} is not a topic; only topics have durable subscribers")
         if not self.connection.client_id:
             refusal = JMSError if self.transport.release == "5.17" else IllegalStateError
             raise refusal("You cannot create a durable subscriber without specifying a unique clientID on a Connection")
@@ -228,7 +228,7 @@ class Session(Declared, SessionExecutor):
         selector_of(selector)
         queue = destination_of(queue, "queue")
         if not queue.kind.endswith("queue"):
-            raise InvalidDestinationError(f"{queue} is no queue; only queues can be browsed")
+            raise InvalidDestinationError(f"{queue} is not a queue; only queues can be browsed")
 
         def open_consumer() -> MessageConsumer:
             prefetch = self.connection.options.prefetch_policy.queue_browser_prefetch
@@ -439,7 +439,8 @@ class Session(Declared, SessionExecutor):
         self.clock.settle()
 
     def _wake_receivers(self) -> None:
-        """What was handed out before may be there for a receiver now: threads and tasks look. The lock is held."""
+        """A message that was dispatched before may be there for a receiver now: threads and tasks look. The lock is
+        held."""
         self.changed.notify_all()
         for available in self._expecting.values():
             available()
@@ -456,7 +457,7 @@ class Session(Declared, SessionExecutor):
     # What the state asks for
 
     def _carry_out(self, command: Command, pull_timeout: int | None) -> None:
-        """Tell the broker what is no acknowledgement."""
+        """Send the broker a command that is not an acknowledgement."""
         if isinstance(command, Begin):
             self.transport.begin(self.connection.connection_id, command.transaction_id)
         elif isinstance(command, Pull):
@@ -502,7 +503,7 @@ class Session(Declared, SessionExecutor):
         return self.connection.tasks.task(f"ActiveMQ Session: {self.session_id}", self._run)
 
     def _listener_failed(self, dispatch: MessageDispatch, error: BaseException) -> list[MessageAck | Command] | None:
-        """What is to be carried out once a listener has raised."""
+        """The commands that follow when a listener has raised."""
         message = dispatch.message
         LOG.exception(
             "%s of %s: the listener failed on message %s",

@@ -41,7 +41,7 @@ class SessionTasks:
         return SessionTask(partial(self._submit_to, worker), run)
 
     def _submit_to(self, worker: Worker, action: Callable[[], None]) -> None:
-        with self._lock:  # nobody closes the worker in between
+        with self._lock:  # so that the worker is not closed in between
             if not self._closed:
                 worker.submit(action)
                 return
@@ -89,7 +89,7 @@ class SessionTasks:
             worker.close()
 
     def close(self) -> None:
-        """Let the threads finish what they do and stop them; what comes later is done by whoever asks for it."""
+        """Let the threads finish what they do and stop them; later tasks run on the thread that submits them."""
         with self._lock:
             if self._timer is not None:
                 self._timer.cancel()

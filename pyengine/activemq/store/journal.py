@@ -29,14 +29,14 @@ def read(path: Path) -> bytes:
     except OSError as error:
         raise StoreError(str(path), f"cannot be read: {error.strerror}") from error
     if not HEAD.startswith(data[: len(HEAD)].rstrip(b"\0")):  # zeros: the power failed before it was on the disk
-        raise StoreError(str(path), "is no journal of a broker")
+        raise StoreError(str(path), "is not a journal of a broker")
     return data
 
 
 def records(data: bytes, after: int) -> list[bytes]:
     """The units of the records with the numbers ``after`` + 1, + 2, ...
 
-    They end with the first that is not whole, which nobody was promised, and before one that does not follow: of what
+    They end with the first that is not whole, which was never confirmed, and before one that does not follow: of what
     was not yet on the disk when the power failed, something later may be.
     """
     found: list[bytes] = []
@@ -58,16 +58,16 @@ def _check(number: int, text: bytes) -> int:
 
 
 class Journal:
-    """A journal that begins anew. newest: the last record that the database has. synced: records are to reach the disk.
+    """An empty journal. newest: the last record that the database has. synced: records must reach the disk.
     most: bytes of records.
 
-    file: its ``newest`` is the number of the last record, new as soon as the record is there, whatever interrupts the
-    caller. Raises StoreError.
+    file: its ``newest`` is the number of the last record, new as soon as the record is there, even if the
+    caller is interrupted. Raises StoreError.
     """
 
     def __init__(self, path: Path, newest: int, *, synced: bool, most: int = MOST) -> None:
         self._most = most
-        self._synced = newest if synced else None  # the last record on the disk; None: nobody waits for that
+        self._synced = newest if synced else None  # the last record on the disk; None: no caller waits for that
         try:
             self._handle = path.open("ab", buffering=0)  # a file, which is closed by itself wherever Ctrl-C comes
             self._handle.truncate(0)
@@ -89,7 +89,7 @@ class Journal:
 
     @property
     def is_synced(self) -> bool:
-        """Whether the records are where they are to be."""
+        """Whether the records are where ``synced`` wants them."""
         return self._synced is None or self._synced == self.file.newest
 
     def sync(self) -> None:
@@ -105,6 +105,6 @@ class Journal:
             self.file.emptied()
 
     def close(self) -> None:
-        """Let go of the file; another thread that still writes is told."""
+        """Close the file; another thread that still writes gets an error."""
         self.file.closed()
         self._handle.close()

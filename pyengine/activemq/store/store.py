@@ -2,7 +2,8 @@
 
 A broker writes in *units*: what one command changed is written whole or not at all. Units are written in their order,
 several at a time if they came in at the same time (group commit): first into the journal, and all that the journal has
-into the database when it is large or something is to be read. What came and went in between the database never sees.
+into the database when it is large or something must be read. Messages that came and went in between never reach the
+database.
 """
 
 from __future__ import annotations
@@ -333,7 +334,7 @@ class SqliteStore:
         return self._subscription
 
     def remove_subscription(self, number: int) -> None:
-        """Forget a durable subscription, and the messages that nobody else waits for."""
+        """Forget a durable subscription, and the messages that no other subscription waits for."""
         self._current.forget(number)
 
     def refer(self, subscription: int, destination: int, sequence: int) -> None:
@@ -341,7 +342,7 @@ class SqliteStore:
         self._current.referred.setdefault((destination, sequence), []).append(subscription)
 
     def release(self, subscription: int, destination: int, sequence: int) -> None:
-        """It waits for it no more; the store forgets the message if nobody else does."""
+        """It waits for it no more; the store forgets the message if no other subscription does."""
         self._current.release(subscription, (destination, sequence))
 
     def set_mark(self, name: str, number: int) -> None:
@@ -437,7 +438,7 @@ class SqliteStore:
     def _hand_over(self) -> None:
         """The database takes what the journal has and what is sealed; the condition is held, given up meanwhile.
 
-        Ctrl-C leaves it to whoever waits next.
+        Ctrl-C leaves it to the next thread that waits.
         """
         left, pending, upto, written = self._left, self._pending, self._sealed, False
         # What the journal does not have has a number too: if the power fails before it is on the disk, no later record
@@ -506,7 +507,7 @@ class SqliteStore:
                 except sqlite3.Error as error:
                     self._give_up(error)
                     self._open = False
-                    self._sealed += 1  # the unit that nobody waits for with success
+                    self._sealed += 1  # the unit that no caller waits for with success
                     self._changed.notify_all()
                     self._refuse()
                 except BaseException:
@@ -527,7 +528,7 @@ class SqliteStore:
                     self._hand_over()
 
     def _look(self, age: float) -> None:
-        """Raise OSError where a file was removed or replaced, which nobody sees who writes into it.
+        """Raise OSError where a file was removed or replaced, which a writer of the open file does not notice.
 
         Nothing is done if the last look was less than ``age`` seconds ago: at each write it would cost other threads
         more than the write.
@@ -557,7 +558,7 @@ class SqliteStore:
             raise StoreError(str(self.path), problem) from error
 
     def close(self) -> None:
-        """Write what is left and let go of the directory. A forked process leaves both to the one that opened it."""
+        """Write what is left and unlock the directory. A forked process leaves both to the one that opened it."""
         if not self._lock.is_ours:
             return
         try:

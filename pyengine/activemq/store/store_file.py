@@ -83,6 +83,6 @@ def stored_messages(db: sqlite3.Connection, query: str, arguments: tuple[int, ..
     for sequence, priority, redeliveries, headers, body in db.execute(query, arguments):
         try:
             message = decode_message(headers, body)
-        except Exception as error:  # whatever the damage has made of it
+        except Exception as error:  # damaged bytes can raise anything
             raise sqlite3.DatabaseError(f"message {sequence} is damaged: {error}") from error
         yield Stored(sequence, priority, redeliveries, message)

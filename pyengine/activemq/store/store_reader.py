@@ -65,7 +65,7 @@ class StoreReader:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[sqlite3.Connection, Unit]]:
-        """The database at one moment, and what the journal, which is read before, has besides."""
+        """The database at one moment, and the records that only the journal has, which is read before."""
         journal = read(self.path.with_name(JOURNAL))
         with self._database() as db:
             db.execute("BEGIN")

@@ -30,8 +30,8 @@ class Unit:
     """Changes to be written together.
 
     referred: the subscriptions that wait for a message (destination, sequence) from now on; released: those that no
-    longer do; loose: other messages that perhaps nobody waits for. subscriptions: those made, as rows, and the numbers
-    of those forgotten, in order.
+    longer do; loose: other messages that perhaps no subscription waits for. subscriptions: those made, as rows, and the
+    numbers of those forgotten, in order.
     """
 
     __slots__ = (
@@ -191,19 +191,21 @@ class Unit:
     def from_text(cls, text: bytes) -> Unit:
         """The changes that ``to_text`` wrote."""
         fields = json.loads(text)
-        it = cls()
-        it.destinations = [(number, name) for number, name in fields.get("destinations", ())]
+        unit = cls()
+        unit.destinations = [(number, name) for number, name in fields.get("destinations", ())]
         for destination, sequence, priority, redeliveries, headers, body in fields.get("added", ()):
             held = b64decode(body["base64"]) if isinstance(body, dict) else body
-            it.added[sequence] = (destination, Encoded(priority, _encode(headers), held), redeliveries)
-        it.removed = [(destination, sequence) for destination, sequence in fields.get("removed", ())]
-        it.counters = [(count, destination, sequence) for count, destination, sequence in fields.get("counters", ())]
-        it.referred = {(where, sequence): waiting for (where, sequence), waiting in fields.get("referred", ())}
-        it.released = [(number, (where, sequence)) for number, (where, sequence) in fields.get("released", ())]
-        it.loose = [(destination, sequence) for destination, sequence in fields.get("loose", ())]
-        it.marks = fields.get("marks", {})
-        it.subscriptions = [each if isinstance(each, int) else tuple(each) for each in fields.get("subscriptions", ())]
-        return it
+            unit.added[sequence] = (destination, Encoded(priority, _encode(headers), held), redeliveries)
+        unit.removed = [(destination, sequence) for destination, sequence in fields.get("removed", ())]
+        unit.counters = [(count, destination, sequence) for count, destination, sequence in fields.get("counters", ())]
+        unit.referred = {(where, sequence): waiting for (where, sequence), waiting in fields.get("referred", ())}
+        unit.released = [(number, (where, sequence)) for number, (where, sequence) in fields.get("released", ())]
+        unit.loose = [(destination, sequence) for destination, sequence in fields.get("loose", ())]
+        unit.marks = fields.get("marks", {})
+        unit.subscriptions = [
+            each if isinstance(each, int) else tuple(each) for each in fields.get("subscriptions", ())
+        ]
+        return unit
 
     def rows(self) -> list[Row]:
         """The messages added, as rows of their table. They stay as they are now: once the command that brought them has

@@ -59,7 +59,7 @@ def encoded(schema: pa.Schema, names: Sequence[str] = NAMED) -> pa.Schema:
 
 @lru_cache(maxsize=4096)
 def compiled(text: str, dialect: str = "activemq") -> Selector:
-    """The Selector of a text, compiled once per process."""
+    """A selector, compiled once per process."""
     return Selector(text, dialect)  # type: ignore[arg-type]
 
 

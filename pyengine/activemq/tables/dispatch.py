@@ -48,10 +48,10 @@ _BEHIND_SELECTORS = (
 )  # fmt: skip
 
 
-def columns_read(topology: Topology, available: Sequence[str], told: Sequence[str] | None = None) -> list[str]:
+def columns_read(topology: Topology, available: Sequence[str], output: Sequence[str] | None = None) -> list[str]:
     """The columns of a table of messages that dispatching reads, in the table's order.
 
-    A column named TRUTH + selector stands for what the selector reads: its truth by row, found beforehand. told: the
+    A column named TRUTH + selector stands for what the selector reads: its truth by row, found beforehand. output: the
     columns of the answer, None all.
 
     Raises MissingColumnError when a selector reads a property that the messages do not have.
@@ -71,13 +71,13 @@ def columns_read(topology: Topology, available: Sequence[str], told: Sequence[st
                         name, _properties(available), f"the source, read by consumer {consumer.name!r},"
                     )
                 asked.add(name)
-    if told is not None and not topology.has_topics:
+    if output is not None and not topology.has_topics:
         timed = "JMSExpiration" in available or any(
             policy.consumers_before_dispatch_starts or policy.time_before_dispatch_starts
             for policy in (*topology.policies, topology.default_policy)
         )
         needless = {"message_id": "JMSMessageID", "bytes": BYTES, **({} if timed else {"timestamp": "JMSTimestamp"})}
-        wanted -= {name for column, name in needless.items() if column not in told}
+        wanted -= {name for column, name in needless.items() if column not in output}
     wanted |= asked
     return [name for name in available if name in wanted]
 
@@ -88,7 +88,7 @@ def _properties(available: Sequence[str]) -> list[str]:
 
 
 def dispatch_table(topology: Topology, messages: pa.Table, batch_size: int = 10_000) -> pa.Table:
-    """Who gets each message, or why not: the whole table in this process, as ASSIGNMENT_SCHEMA.
+    """The consumer of each message, or why it waits: the whole table in this process, as ASSIGNMENT_SCHEMA.
 
     messages: as pyengine.backlog.tables.messages makes them. Within its queue a message comes after those of an earlier
     JMSTimestamp if the source says ``order = "timestamp"``, then by row. Rows come out queue by queue, in order of
@@ -196,7 +196,7 @@ class QueueDispatcher:
 
     What a batch needs once is done once: groups become codes, a selector is asked of whole columns, and the core runs
     all queues of the batch in one call. Open at the end of a batch are the queues of one value of ``__queue`` (more
-    than one when two names hash alike). Kept are the messages that a queue may still hand out, at most a page of them
+    than one when two names hash alike). Kept are the messages that a queue may still dispatch, at most a page of them
     (maxPageSize) and what a start delay holds back.
     """
 
@@ -276,10 +276,10 @@ class QueueDispatcher:
         shapes = [self._shapes.every[number] for number in used.tolist()]
         inside = which[len(first) : len(first) + len(between)]
         places = np.arange(len(opened))
-        beyond = [*enumerate(first), *enumerate(last, len(first) + len(between))]
+        open_ended = [*enumerate(first), *enumerate(last, len(first) + len(between))]
         matches, errors = matches_of(batch, shapes, which, bounds)
         every = any(shape.by_name for shape in shapes)
-        codes, groups = group_codes(batch, None if every else [(bounds[run], bounds[run + 1]) for run, _ in beyond])
+        codes, groups = group_codes(batch, None if every else [(bounds[run], bounds[run + 1]) for run, _ in open_ended])
         closes = np.zeros(len(which), np.uint8)
         closes[:closing] = 1
         runs, rows, consumers, deliveries, reasons = offer_runs(
@@ -293,8 +293,8 @@ class QueueDispatcher:
         )
         kept = kept_of(batch, errors, self._kept)
         parts, index = [kept], rows
-        for run, queue in beyond:
-            told = rows[runs == run]
+        for run, queue in open_ended:
+            dispatched = rows[runs == run]
             if queue.waiting:
                 index = index.copy() if index is rows else index
                 at = np.flatnonzero((runs == run) & (rows < bounds[run]))
@@ -313,7 +313,7 @@ class QueueDispatcher:
             if run < closing:
                 queue.shape.take_back(queue.core)
             else:
-                queue.keep(kept, bounds[run], bounds[run + 1], told)
+                queue.keep(kept, bounds[run], bounds[run + 1], dispatched)
         if len(index):
             names = [[queue.name for queue in first], between, [queue.name for queue in last]]
             outcomes = _Outcomes(runs, consumers, deliveries, reasons, shapes, which)
@@ -333,30 +333,32 @@ class QueueDispatcher:
             rows = pa.Table.from_batches(parts).combine_chunks().take(pa.array(index)).combine_chunks()
             rows = rows.to_batches()[0]
         wanted = self.schema.names
-        made: dict[str, Any] = {}
+        computed: dict[str, Any] = {}
         if "destination" in wanted:
-            made["destination"] = pa.concat_arrays([pa.array(part, pa.string()) for part in names]).take(pa.array(runs))
+            computed["destination"] = pa.concat_arrays([pa.array(part, pa.string()) for part in names]).take(
+                pa.array(runs)
+            )
         delivered = reasons == DELIVERED
         held = ~delivered
         every = not held.any()
         if "delivery" in wanted:
-            made["delivery"] = pa.array(deliveries) if every else masked(deliveries, delivered)
+            computed["delivery"] = pa.array(deliveries) if every else masked(deliveries, delivered)
         if "reason" in wanted and not every:
             words = np.where(reasons == EXPIRED, np.int8(len(REASON_WORDS) - 1), reasons)
             errors = rows.column("error").to_numpy()
             if errors.any():
                 words[np.isin(reasons, SELECTOR_REASONS) & (errors != 0)] = len(REASON_WORDS) - 2
-            made["reason"] = self._texts(REASON_WORDS, words, held)
+            computed["reason"] = self._texts(REASON_WORDS, words, held)
         if "consumer" in wanted or ("blocked_by" in wanted and not every):
             places = self._places(outcomes)
             there = places >= 0
             if "consumer" in wanted:
-                made["consumer"] = self._texts(self.names, places, there & delivered)
+                computed["consumer"] = self._texts(self.names, places, there & delivered)
             if "blocked_by" in wanted and not every:
-                made["blocked_by"] = self._texts(self.names, places, there & held)
+                computed["blocked_by"] = self._texts(self.names, places, there & held)
         columns = [
-            made[field.name]
-            if field.name in made
+            computed[field.name]
+            if field.name in computed
             else rows.column(field.name)
             if field.name in rows.schema.names
             else pa.nulls(len(index), field.type)
@@ -429,10 +431,10 @@ class _OpenQueue:
         parts = [part.rows.filter(pa.array(part.left)) for part in self.waiting if part.left.any()]
         return pa.Table.from_batches(parts).combine_chunks().to_batches()[0] if parts else None
 
-    def keep(self, kept: pa.RecordBatch, start: int, stop: int, told: np.ndarray[Any, Any]) -> None:
+    def keep(self, kept: pa.RecordBatch, start: int, stop: int, dispatched: np.ndarray[Any, Any]) -> None:
         """Keep the rows of a batch that were not delivered in it, and forget the older ones that were since."""
         left = np.ones(stop - start, bool)
-        left[told[told >= start] - start] = False
+        left[dispatched[dispatched >= start] - start] = False
         if left.any():
             at = np.flatnonzero(left)
             self.waiting.append(_Waiting(self.arrived + at, kept.take(pa.array(at + start)), np.ones(len(at), bool)))

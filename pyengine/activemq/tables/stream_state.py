@@ -51,7 +51,7 @@ STREAM_SCHEMA = ASSIGNMENT_SCHEMA.append(pa.field("attempt", pa.int32()))
 CODED_SCHEMA = encoded_schema(STREAM_SCHEMA, (*NAMED, "destination", "group"))
 EVENTS = ("join", "leave", "lose")
 MAGIC, VERSION = b"PYES", 2
-_WASTE = 1024  # shared values of a shard that may have lost their use before all its queues are written anew
+_WASTE = 1024  # shared values of a shard that may have lost their use before all its queues are written again
 
 
 @dataclass
@@ -67,7 +67,7 @@ class _Carried:
 class _Shard:
     """roster: places of the consumers that are there, in the order in which they joined. queues: numbers in Carry.
 
-    shared: group names and selectors that the bytes of its queues refer to; used: how many when all were written anew.
+    shared: group names and selectors that the bytes of its queues refer to; used: how many when all were last written.
     """
 
     roster: list[int]
@@ -76,7 +76,7 @@ class _Shard:
     used: int = 0
 
 
-def told_schema(columns: pa.Schema) -> pa.Schema:
+def output_schema_of(columns: pa.Schema) -> pa.Schema:
     """STREAM_SCHEMA for messages with these columns, whose number may be a struct of several."""
     return STREAM_SCHEMA.set(0, pa.field("row", columns.field(ROW).type))
 
@@ -111,7 +111,7 @@ class Carry:
     def __init__(self, topology: Topology, columns: pa.Schema, late: Iterable[str] = ()) -> None:
         self.topology = topology
         self.columns = columns
-        self.told = told_schema(columns)
+        self.output_schema = output_schema_of(columns)
         self._late = frozenset(late)
         self._places = {consumer.name: place for place, consumer in enumerate(topology.consumers)}
         self._shards: dict[int, _Shard] = {}
@@ -145,21 +145,21 @@ class Carry:
             stream = pa.BufferReader(pa.py_buffer(data).slice(start, end - start))
             queues = pa.ipc.open_stream(stream).read_all()
             kept = pa.ipc.open_stream(stream).read_all()
-            told = json.loads(queues.schema.metadata[b"pyengine"])
+            header = json.loads(queues.schema.metadata[b"pyengine"])
             shared = SharedValues.restore(queues.schema.metadata[b"shared"])
         except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
             raise SnapshotError("a shard's state is no Arrow stream of queues and messages") from error
-        if told["fingerprint"] != (former or self).fingerprint:
+        if header["fingerprint"] != (former or self).fingerprint:
             raise SnapshotError(
                 "the state is of another topology, other late consumers or other columns: start a new state folder"
             )
-        if told["shard"] != shard:
-            raise SnapshotError(f"the state of shard {told['shard']} lies where that of shard {shard} should")
+        if header["shard"] != shard:
+            raise SnapshotError(f"the state of shard {header['shard']} lies where that of shard {shard} should")
         first = len(self._names)
         now_at = self._places_of(former)
-        roster = [now_at[place] for place in told["roster"]]
-        found = _Shard(roster, list(range(first, first + queues.num_rows)), shared, told["used"])
-        members = [{int(id): now_at[place] for id, place in each} for each in told["members"]]
+        roster = [now_at[place] for place in header["roster"]]
+        found = _Shard(roster, list(range(first, first + queues.num_rows)), shared, header["used"])
+        members = [{int(id): now_at[place] for id, place in each} for each in header["members"]]
         self._shards[shard] = found
         names = queues.column("name").to_pylist()
         self._names += names
@@ -235,35 +235,35 @@ class Carry:
 
     def save(self, shard: int) -> bytes:
         """The shard as it is now."""
-        it = self._shards[shard]
+        state = self._shards[shard]
         codes: dict[tuple[tuple[int, int], ...], int] = {}
         blobs, members = [], []
-        anew = len(it.shared) > 2 * it.used + _WASTE
-        if anew:
-            for number in it.queues:
-                self._opened(number, it)
-        shared = SharedValues() if anew else it.shared
-        for number in it.queues:
+        rewrite = len(state.shared) > 2 * state.used + _WASTE
+        if rewrite:
+            for number in state.queues:
+                self._opened(number, state)
+        shared = SharedValues() if rewrite else state.shared
+        for number in state.queues:
             queue = self._open.get(number)
             blobs.append(self._blobs[number] if queue is None else queue.core.snapshot(shared=shared))
             here = self._stored_members[number] if queue is None else queue.members
             members.append(codes.setdefault(tuple(here.items()), len(codes)))
-        told = {
+        header = {
             "fingerprint": self.fingerprint,
             "shard": shard,
-            "roster": it.roster,
+            "roster": state.roster,
             "members": [list(each) for each in codes],
-            "used": len(shared) if anew else it.used,
+            "used": len(shared) if rewrite else state.used,
         }
         queues = pa.table(
             {
-                "name": pa.array([self._names[number] for number in it.queues], pa.string()),
+                "name": pa.array([self._names[number] for number in state.queues], pa.string()),
                 "members": pa.array(members, pa.int32()),
                 "queue": pa.array(blobs, pa.binary()),
             }
-        ).replace_schema_metadata({"pyengine": json.dumps(told), "shared": shared.snapshot()})
+        ).replace_schema_metadata({"pyengine": json.dumps(header), "shared": shared.snapshot()})
         sink = pa.BufferOutputStream()
-        for table in (queues, self._waiting.shard(it.queues, len(self._names))):
+        for table in (queues, self._waiting.shard(state.queues, len(self._names))):
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
         return seal(MAGIC, VERSION, sink.getvalue().to_pybytes())
@@ -337,8 +337,8 @@ class Carry:
         return truth
 
     def _returning(self, number: int, queue: _Carried, id: int, lost: bool) -> dict[int, list[int]] | None:
-        """What selectors that read what changes say of the messages that a consumer gives back, as ``Queue.close``
-        wants it; None: there is no such selector."""
+        """Whether selectors that read changing headers match the messages that a consumer gives back, as
+        ``Queue.close`` wants it; None: there is no such selector."""
         asked = [each for each in queue.shape.questions if each[1] and reads_changing(compiled(each[1]))]
         if not asked:
             return None
@@ -364,7 +364,7 @@ class Carry:
             given = [each for each in given if each.message is not None]
             sequences = [queue.core.sequence_of(each.message) for each in given if each.message is not None]
             consumers = [each.consumer for each in given]
-            self._tell_delivered(
+            self._output_delivered(
                 [queue],
                 np.zeros(len(given), np.int64),
                 keys_of(np.full(len(given), number), np.array(sequences, np.int64)),
@@ -384,7 +384,7 @@ class Carry:
                 [queue.core for queue in cores], [queue.shape.prompt for queue in cores], now
             )
             numbers = np.array([number for number, _ in queues])
-            self._tell_delivered(cores, runs, keys_of(numbers[runs], sequences), consumers, deliveries)
+            self._output_delivered(cores, runs, keys_of(numbers[runs], sequences), consumers, deliveries)
             self._forget([number for number, _ in queues])
 
     # Messages
@@ -421,13 +421,13 @@ class Carry:
         attempts = np.zeros(batch.num_rows, np.int32)
         earlier = rows < starts[runs]
         attempts[rows[~earlier]] = 1
-        told: pa.RecordBatch | pa.Table = batch
+        messages: pa.RecordBatch | pa.Table = batch
         at, attempt = rows, np.ones(len(rows), np.int32)
         if earlier.any():
             keys = keys_of(here[runs], rows - first[runs])
-            told, at, attempt[earlier] = self._with_earlier(batch, rows, earlier, keys[earlier])
-        self._tell(
-            told,
+            messages, at, attempt[earlier] = self._with_earlier(batch, rows, earlier, keys[earlier])
+        self._output(
+            messages,
             at,
             here[runs],
             consumer=self._consumers(queues, runs, consumers),
@@ -440,7 +440,7 @@ class Carry:
         stays = np.zeros(batch.num_rows, bool)
         stays[(sequences + first[run])[new]] = True
         expired = np.flatnonzero((attempts == 0) & ~stays)
-        self._tell(
+        self._output(
             batch,
             expired,
             of_row[expired],
@@ -520,9 +520,9 @@ class Carry:
             found = self._memberships[key] = Membership(self.topology, core, members)
         return found
 
-    # What is told
+    # Output lines
 
-    def _tell_delivered(
+    def _output_delivered(
         self,
         queues: Sequence[_Carried],
         runs: np.ndarray[Any, Any],
@@ -532,7 +532,7 @@ class Carry:
     ) -> None:
         if len(keys):
             at, attempts = self._waiting.count_delivery(keys)
-            self._tell(
+            self._output(
                 self._waiting.table,
                 at,
                 numbers_of(keys),
@@ -559,25 +559,25 @@ class Carry:
         names = pa.array([consumer.name for consumer in self.topology.consumers], pa.string())
         return pa.DictionaryArray.from_arrays(masked(found.astype(np.int32), found >= 0), names)
 
-    def _tell(
-        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **told: Any
+    def _output(
+        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **columns: Any
     ) -> None:
         if len(at):
-            self._out.append(self._lines(rows, at, numbers, **told))
+            self._out.append(self._lines(rows, at, numbers, **columns))
 
     def _lines(
-        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **told: Any
+        self, rows: pa.RecordBatch | pa.Table, at: np.ndarray[Any, Any], numbers: np.ndarray[Any, Any], **given: Any
     ) -> pa.Table:
         """Lines about messages: CODED_SCHEMA. rows: of messages; at: which of them; numbers: of each line's queue."""
         taken = pa.array(at)
         names = pa.array(self._names, pa.string())
-        told["destination"] = pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), names)
+        given["destination"] = pa.DictionaryArray.from_arrays(pa.array(numbers.astype(np.int32)), names)
         columns = []
-        schema = CODED_SCHEMA.set(0, self.told.field(0))
+        schema = CODED_SCHEMA.set(0, self.output_schema.field(0))
         for wanted in schema:
             source = KEPT_COLUMNS.get(wanted.name, "")
-            if wanted.name in told:
-                column = told[wanted.name]
+            if wanted.name in given:
+                column = given[wanted.name]
                 columns.append(column if isinstance(column, pa.Array) else pa.array(column).cast(wanted.type))
             elif source in rows.schema.names:
                 column = rows.column(source).take(taken)
@@ -589,7 +589,8 @@ class Carry:
         return pa.Table.from_arrays(columns, schema=schema)
 
     def _forget(self, numbers: list[int]) -> None:
-        """Drop the rows of these queues that are not there any more; what expired before it was delivered is told."""
+        """Drop the rows of these queues that are not there any more; messages that expired before they were delivered
+        get a line."""
         cores = [self._open[number].core for number in numbers]
         runs, sequences, _ = carried(cores)
         self._retain(np.array(numbers), keys_of(np.array(numbers)[runs], sequences))
@@ -606,7 +607,7 @@ class Carry:
         gone[np.searchsorted(keys, alive)] = False
         if gone.any():
             expired = np.flatnonzero(gone & (self._waiting.attempts == 0))
-            self._tell(
+            self._output(
                 self._waiting.table,
                 expired,
                 numbers_of(keys[expired]),
@@ -620,9 +621,9 @@ class Carry:
 
         codes: CODED_SCHEMA, which is quicker to make and to write.
         """
-        told, self._out = self._out, []
-        table = pa.concat_tables(told) if told else CODED_SCHEMA.set(0, self.told.field(0)).empty_table()
-        return table if codes else table.cast(self.told)
+        lines, self._out = self._out, []
+        table = pa.concat_tables(lines) if lines else CODED_SCHEMA.set(0, self.output_schema.field(0)).empty_table()
+        return table if codes else table.cast(self.output_schema)
 
     def held(self, shards: Iterable[int]) -> pa.Table:
         """Everything that waits in these shards, and why, by queue and arrival."""
@@ -638,7 +639,7 @@ class Carry:
                 runs.append(np.full(len(sequences), len(queues)))
                 queues.append(queue)
         if not queues:
-            return self.told.empty_table()
+            return self.output_schema.empty_table()
         key = np.concatenate(keys)
         at = self._waiting.rows_of(key)
         why = np.concatenate(reasons)
@@ -651,7 +652,7 @@ class Carry:
             reason=pa.DictionaryArray.from_arrays(pa.array(words.astype(np.int32)), REASON_WORDS),
             blocked_by=self._consumers(queues, np.concatenate(runs), np.concatenate(consumers)),
             attempt=self._waiting.attempts[at],
-        ).cast(self.told)
+        ).cast(self.output_schema)
 
     @property
     def shards(self) -> frozenset[int]:

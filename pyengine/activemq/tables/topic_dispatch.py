@@ -1,7 +1,7 @@
 """Batches of messages to topics in, assignments out: the one driver of the core's topics for whole tables.
 
 Every subscription is there before the first message. Each message gives a line for every subscription that wanted it,
-or one line that says why nobody did.
+or one line with the reason why no subscription got it.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class _Lines:
         rows = pa.Table.from_batches(parts, KEPT_SCHEMA).take(pa.array(index)).combine_chunks()
         given = pc.is_null(pa.array(self.reasons, pa.string()))
         consumers = pa.array(self.consumers, pa.string())
-        made: dict[str, Any] = {
+        computed: dict[str, Any] = {
             "destination": pa.array([sent.topic for sent in self.sent], pa.string()),
             "consumer": pc.if_else(given, consumers, None),
             "delivery": pa.array(self.deliveries, pa.int64()),
@@ -114,7 +114,8 @@ class _Lines:
             "blocked_by": pc.if_else(given, None, consumers),
         }
         columns = [
-            made[wanted.name] if wanted.name in made else rows.column(wanted.name) for wanted in ASSIGNMENT_SCHEMA
+            computed[wanted.name] if wanted.name in computed else rows.column(wanted.name)
+            for wanted in ASSIGNMENT_SCHEMA
         ]
         yield from pa.Table.from_arrays(columns, schema=ASSIGNMENT_SCHEMA).combine_chunks().to_batches()
 

@@ -29,7 +29,7 @@ WOULD_BLOCK = (BlockingIOError, InterruptedError)
 
 
 class ListeningBroker(Transport, Protocol):
-    """What a connector asks of its broker besides what clients do."""
+    """What a connector asks of its broker in addition to what clients do."""
 
     @property
     def name(self) -> str:
@@ -199,7 +199,7 @@ class ClientConnection(ClientSocket, ABC):
         self._wait_for(0)
         self._thread.forget(self)
         self._connector.connections -= 1
-        with suppress(OSError):  # what a client has sent and nobody read would destroy what it has not read yet
+        with suppress(OSError):  # unread bytes of a client would destroy what it has not read yet
             self.socket.shutdown(socket.SHUT_WR)
             left = DRAINED
             while left > 0 and (size := self.socket.recv_into(self._thread.buffer)):

@@ -69,7 +69,7 @@ class Transport(Protocol):
         """Remove what is left of its consumers and temporary destinations; roll its transactions back.
 
         last_delivered: id of the last message that any of its consumers gave to its user, None if none. lost: the
-        connection broke, nobody says what was delivered (spec activemq 2.7).
+        connection broke, it is unknown what was delivered (spec activemq 2.7).
         """
 
     def add_consumer(self, info: ConsumerInfo) -> int:
@@ -121,8 +121,8 @@ class Transport(Protocol):
     def acknowledge(self, ack: MessageAck, failed: Callable[[Exception], object] | None = None) -> None:
         """Raises JMSError if the ack does not fit what was dispatched.
 
-        failed: called with that error instead. Then nobody waits: a broker that another thread is changing makes this
-        change after that one, and one whose store is being written has it written next.
+        failed: called with that error instead. Then the caller does not wait: a broker that another thread is changing
+        makes this change after that one, and one whose store is being written has it written next.
         """
 
     def pull(self, pull: MessagePull) -> None:

@@ -209,7 +209,7 @@ class ConnectorThread(ConnectionThread):
                 return
             except OSError as error:  # also where it has gone meanwhile
                 LOG.warning("%s: a connection could not be accepted: %s", connector, error)
-                if error.errno in OUT_OF_DESCRIPTORS:  # it would be told so again at once, and hold up the others
+                if error.errno in OUT_OF_DESCRIPTORS:  # it would fail again at once, and hold up the others
                     self._readiness.unregister(connector.listener)
                     self._paused.append(connector)
                     self._pause_ends = time.monotonic() + PAUSE

@@ -73,8 +73,8 @@ class ConnectorURI:
         return f"{self.scheme}://{host}:{port}"
 
 
-# Options of a connector's URI that mean something here -> field, its bits; 0: a text, 1: a number with a fraction, 2: a
-# truth.
+# Options of a connector's URI that have an effect here -> field, its bits; 0: a string, 1: a number with a fraction, 2:
+# a truth.
 _SHARED: dict[str, tuple[str, int]] = {
     "maximumConnections": ("maximum_connections", 32),
     "wireFormat.maxFrameSize": ("max_frame_size", 64),
@@ -190,7 +190,7 @@ def _value(name: str, text: str, kind: int) -> str | int | float:
 
 
 def check_open(uris: Iterable[ConnectorURI], *, users: bool, allow_anonymous: bool) -> None:
-    """Raise ConfigurationError for an address that other machines reach while anybody may come in."""
+    """Raise ConfigurationError for an address that other machines reach while any client may connect."""
     for uri in uris:
         if not (uri.loopback or users or allow_anonymous):
             raise ConfigurationError(

@@ -237,8 +237,8 @@ def _advisory(headers: dict[str, str], command: object) -> tuple[dict[str, str],
 
 
 def consumer_settings(headers: Mapping[str, str]) -> dict[str, Any]:
-    """What the ``activemq.*`` headers of a SUBSCRIBE say of its consumer; a name that ConsumerInfo does not have, and
-    a value that its setter does not take, is passed over (IntrospectionSupport.setProperties)."""
+    """The options that the ``activemq.*`` headers of a SUBSCRIBE give its consumer; a name that ConsumerInfo does not
+    have, and a value that its setter does not take, is passed over (IntrospectionSupport.setProperties)."""
     found: dict[str, Any] = {}
     for header, text in headers.items():
         kind = CONSUMER_OPTIONS.get(header[9:]) if header.startswith("activemq.") else None

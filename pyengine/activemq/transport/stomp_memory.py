@@ -25,7 +25,8 @@ _NUMBERS = count(1)
 
 
 def memory_transport(broker: Transport) -> Any:
-    """A class like ``stomp.transport.Transport`` whose every connection is to ``broker``, whatever hosts it is given.
+    """A class like ``stomp.transport.Transport`` whose every connection is to ``broker``, regardless of the hosts that
+    it is given.
 
     Raises MissingExtraError without stomp.py.
     """
@@ -157,10 +158,10 @@ def connection(broker: Transport, version: str = "1.2") -> Any:
 
     Raises MissingExtraError without stomp.py.
     """
-    made = memory_transport(broker)()
+    transport = memory_transport(broker)()
     from stomp import connect
 
     found = getattr(connect, f"StompConnection{version.replace('.', '')}")()
-    found.transport = made
-    made.set_listener("protocol-listener", found)
+    found.transport = transport
+    transport.set_listener("protocol-listener", found)
     return found

@@ -1,7 +1,7 @@
 """One STOMP connection at the broker: what ActiveMQ's ProtocolConverter and StompSubscription make of its frames.
 
-Frames come in by ``receive``, dispatched messages by ``deliver``; what the client is to read goes out through
-``write``. No socket, no thread: whoever owns the connection calls it, one call at a time.
+Frames come in by ``receive``, dispatched messages by ``deliver``; frames for the client go out through
+``write``. No socket, no thread: the owner of the connection calls it, one call at a time.
 """
 
 from __future__ import annotations
@@ -229,12 +229,12 @@ class StompSession(StompTraffic):
             raise MissingDestinationError(str(destination))
 
     def _create_temporary(self, kind: str) -> Destination:
-        made = Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
+        temporary = Destination(f"{self.connection_id}:{next(self._temporary_numbers)}", kind)
         try:
-            self._broker.add_destination(self.connection_id, made)
+            self._broker.add_destination(self.connection_id, temporary)
         except AuthenticationError as error:
             self.asynchronous_failure(error)
-        return made
+        return temporary
 
     # Subscriptions
 
@@ -289,7 +289,7 @@ class StompSession(StompTraffic):
         if name is not None:
             self._by_name[name] = subscription
         # ActiveMQ adds it with prefetch 0 where a receipt is asked for, lest a message comes before the receipt; here
-        # ``deliver`` comes behind whatever was written.
+        # ``deliver`` comes behind everything that was written.
         with self._answered(frame):
             self._broker.add_consumer(info)
 
@@ -347,7 +347,7 @@ class StompSession(StompTraffic):
             subscription = self._by_name.get(name)
             if subscription is not None:
                 ack = self._acknowledge(subscription, message_id, transaction)
-        else:  # STOMP 1.0: a message id alone, whoever got that message
+        else:  # STOMP 1.0: a message id alone, of any subscription
             for subscription in self._by_consumer.values():
                 ack = self._acknowledge(subscription, message_id, transaction)
                 if ack is not None:

@@ -26,7 +26,7 @@ _PROTOCOLS = {"TLSv1.2": "TLSv1_2", "TLSv1.3": "TLSv1_3"}  # -> the name in ssl.
 
 @dataclass(frozen=True, slots=True)
 class TlsOptions:
-    """What one end shows and whom it trusts.
+    """What one end shows, and which certificates it trusts.
 
     cert, key: PEM files of its certificate, with the chain, and of its key (in the same file without key);
     key_password: of an encrypted key. trusted: PEM file of the authorities of the other end's certificate, the system's

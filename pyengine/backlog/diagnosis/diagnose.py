@@ -72,8 +72,8 @@ def seen_too_seldom(evidence: Evidence) -> list[Said]:
 def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
     """Of evidence in order."""
     served = [each for each in evidence.destinations if each.queue_size and each.consumer_count]
-    series = by_time(served, lambda it: (it.broker, it.kind, it.name)).values()
-    once = sum(len({it.time for it in seen} - {None}) < 2 for seen in series)
+    series = by_time(served, lambda state: (state.broker, state.kind, state.name)).values()
+    once = sum(len({state.time for state in states} - {None}) < 2 for states in series)
     if once:
         yield say(
             "{count:queue with a backlog was|queues with a backlog were} seen once: a second snapshot a minute "
@@ -129,7 +129,7 @@ def to_bring(evidence: Evidence) -> list[Said]:
     check("evidence", evidence, Evidence)
     if _measured(evidence):
         return [*_broadcasting(evidence), *_without_queues(evidence)]
-    told = {
+    requests = {
         (each.file, each.what): say(
             "{file} is {what}, which tells nothing of a backlog alone: {needs}",
             file=each.file,
@@ -139,7 +139,7 @@ def to_bring(evidence: Evidence) -> list[Said]:
         for each in evidence.sources
         if each.needs
     }
-    return [*told.values(), *_states(evidence), *_broadcasting(evidence), *_without_queues(evidence)]
+    return [*requests.values(), *_states(evidence), *_broadcasting(evidence), *_without_queues(evidence)]
 
 
 def _without_queues(evidence: Evidence) -> Iterator[Said]:

@@ -90,13 +90,13 @@ def incidents(found: Iterable[Finding], evidence: Evidence) -> list[Finding]:
         ]
         if causing:  # the one that itself comes of the fewest
             causes[number] = min(causing, key=lambda other: (_depth(findings[other].code), other))
-    told: list[Finding] = []
+    chosen: list[Finding] = []
     for number, each in enumerate(findings):
         if number not in causes:
             behind = tuple(findings[other] for other in _behind(number, causes))
             severity = max((each, *behind), key=lambda finding: finding.severity).severity
-            told.append(replace(each, severity=severity, consequences=behind) if behind else each)
-    return [replace(each, consequences=tuple(_once(each.consequences, evidence))) for each in _once(told, evidence)]
+            chosen.append(replace(each, severity=severity, consequences=behind) if behind else each)
+    return [replace(each, consequences=tuple(_once(each.consequences, evidence))) for each in _once(chosen, evidence)]
 
 
 def flat(found: Iterable[Finding]) -> Iterator[Finding]:
@@ -119,7 +119,7 @@ def _behind(cause: int, causes: dict[int, int]) -> Iterator[int]:
 
 def _once(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
     """What several sources say of one group, or what is so of several queues of one client, said once."""
-    told: dict[tuple[object, ...], Finding] = {}
+    by_subject: dict[tuple[object, ...], Finding] = {}
     for number, each in enumerate(found):
         key: tuple[object, ...] = (number,)
         if each.code in SAID_TWICE:
@@ -127,19 +127,19 @@ def _once(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
             per_queue = place.queues and not place.client
             whose = (place.group, place.client, str(each.advice)) if place.client or per_queue else (place.group,)
             key = (each.code, *whose) if any(whose[:2]) else key
-        before = told.get(key)
+        before = by_subject.get(key)
         if before is None:
-            told[key] = each
+            by_subject[key] = each
         else:
             lines = (*before.evidence, each.where, *each.evidence) if before.where != each.where else (
                 *before.evidence, *each.evidence)  # fmt: skip
-            told[key] = replace(
+            by_subject[key] = replace(
                 before,
                 severity=max(before.severity, each.severity),
                 evidence=tuple(dict.fromkeys(lines))[:8],
                 consequences=(*before.consequences, *each.consequences),
             )
-    return list(told.values())
+    return list(by_subject.values())
 
 
 def place_of(finding: Finding, evidence: Evidence) -> Place:

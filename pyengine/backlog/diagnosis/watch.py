@@ -50,8 +50,8 @@ def take_dump(time: int, idents: Collection[int] | None = None) -> ThreadDump:
 def _ran(number: int | None) -> float | None:
     """ms that a thread of this process has run; None where the system does not say, as others than Linux."""
     try:
-        with open(f"/proc/self/task/{number}/schedstat", "rb") as told:
-            return int(told.read().split()[0]) / 1e6
+        with open(f"/proc/self/task/{number}/schedstat", "rb") as schedstat:
+            return int(schedstat.read().split()[0]) / 1e6
     except (OSError, IndexError, ValueError):
         return None
 

@@ -80,15 +80,15 @@ def _proven(ask: Callable[[], Iterator[Finding]], seconds: float = PROOF_SECONDS
             found.extend(ask())
         return found
     except MissingExtraError as error:
-        seen, advice = say("what they do together was not looked at"), heard(str(error))
+        skipped, advice = say("what they do together was not looked at"), heard(str(error))
     except proof.OutOfTimeError as error:
-        seen = say(
+        skipped = say(
             "stopped after {seconds:.0f} s and {asked:question|questions} to the solver",
             seconds=seconds,
             asked=error.asked,
         )
         advice = say("Lint fewer queues at a time, or ask pyengine.backlog.lint.proof about the selectors you doubt.")
-    return [*found, Finding("not_proven", Severity.INFO, say("selectors"), (seen,), advice)]
+    return [*found, Finding("not_proven", Severity.INFO, say("selectors"), (skipped,), advice)]
 
 
 def _worst_first(found: Iterable[Finding]) -> list[Finding]:

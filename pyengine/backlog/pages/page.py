@@ -37,7 +37,7 @@ def environment(language: Language = "en") -> jinja2.Environment:
     def finalized(value: object) -> object:
         return type(value)(visible(value)) if isinstance(value, str) else value
 
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("pyengine.backlog", "pages"),
         autoescape=True,
         finalize=finalized,
@@ -56,10 +56,10 @@ def environment(language: Language = "en") -> jinja2.Environment:
         """What stands between backticks, as code."""
         return markupsafe.Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(markupsafe.escape(text))))
 
-    made.filters.update(code=code, dated=dated)
-    made.filters["breaks"] = lambda text: markupsafe.Markup("_<wbr>").join(text.split("_"))
-    made.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
-    return made
+    templates.filters.update(code=code, dated=dated)
+    templates.filters["breaks"] = lambda text: markupsafe.Markup("_<wbr>").join(text.split("_"))
+    templates.globals.update(t=t, said=said, heard=heard, language=language, width=CHART_WIDTH, height=CHART_HEIGHT)
+    return templates
 
 
 def dated(name: str) -> str:
@@ -82,7 +82,7 @@ def check_target(path: Path | None) -> None:
     check_installed()
     with written(path):
         if path.is_file() and (head := _head(path)) and not head.startswith("<!doctype html"):
-            raise OutputError(str(path), "a file that is no page is there; --report is followed by the page's name")
+            raise OutputError(str(path), "a file that is not a page is there; --report is followed by the page's name")
         if not path.parent.is_dir():
             raise OutputError(str(path), f"there is no folder {path.parent}")
 

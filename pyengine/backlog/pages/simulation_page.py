@@ -32,9 +32,9 @@ def render(title: str, played: Mapping[str, Simulation], language: Language = "e
             "backlog": _line(found.backlog, came, found.end, longest, most_waiting),
             "load": _line(found.load, begun, found.end, longest, most_worked_on),
         }
-    told = {name: found.lines() for name, found in played.items()}
+    outcomes = {name: found.lines() for name, found in played.items()}
     return pages.render(
-        "simulation.html", language, title=title, variants=variants, lines=lines, told=told, longest=longest,
+        "simulation.html", language, title=title, variants=variants, lines=lines, outcomes=outcomes, longest=longest,
         source=source, version=__version__,
     )  # fmt: skip
 

@@ -120,7 +120,7 @@ class GroupSimulation(Simulation):
 
     def lines(self) -> list[Said]:
         """Of each client the pulls that were held back and by which limit; what was delivered again or given up."""
-        told = [
+        lines = [
             say(
                 "flow control of {client}: pulls held back {count:,time|times} by count, {size:,} by size, "
                 "{span:,} by span",
@@ -132,14 +132,14 @@ class GroupSimulation(Simulation):
         ]
         if self.redelivered or self.dead_letters:
             dead = len(self.dead_letters)
-            told.append(
+            lines.append(
                 say(
                     "{again:,delivery|deliveries} again, {dead:,dead letter|dead letters}",
                     again=self.redelivered,
                     dead=dead,
                 )
             )
-        return told
+        return lines
 
     def summary(self) -> dict[str, Any]:
         """As of a queue, and flow control, the Delay of each queue at the end, dead letters and rebalances."""
@@ -212,16 +212,16 @@ def simulate_group(
     if until is not None:  # what no pull can have brought yet, or is in work, may be finished later
         left &= (workload.arrivals <= end - int(round_trip * NS)) & (run.started < 0)
     kept = int(left.sum())
-    seen = run.members_seen()
+    members = run.members_seen()
     nobody = np.full(rows, -1, np.int64)
     ends = {each.name: [each.dies_at, each.leaves_at, each.breaks_at] for each in clients}
     gone = {name: int(min(last) * NS) for name, each in ends.items() if (last := [at for at in each if at is not None])}
     return GroupSimulation(
-        workload, dict(enumerate(name for name, *_ in seen)), end, run.workers, nobody, run.started, run.finished,
-        run.deliveries, {name: (work / NS, finished) for name, work, finished, *_ in seen},
+        workload, dict(enumerate(name for name, *_ in members)), end, run.workers, nobody, run.started, run.finished,
+        run.deliveries, {name: (work / NS, finished) for name, work, finished, *_ in members},
         {"not_consumed": kept} if kept else {}, 0, gone,
         stopped=run.stopped,
-        flow_control={name: {"count": count, "size": size, "span": span} for name, _, _, count, size, span in seen},
+        flow_control={name: {"count": count, "size": size, "span": span} for name, _, _, count, size, span in members},
         queues={f"{queue.topic}/{queue.queue_id}": (last, at) for queue, last, at in run.offsets()},
         dead_letters=tuple(run.dead),
         rebalances=tuple((at / NS, name, count) for at, name, count in run.moments),

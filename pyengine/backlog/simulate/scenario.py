@@ -117,7 +117,7 @@ def _workload(table: Table) -> Workload:
         columns["lifetimes"] = np.full(messages, int(lifetime * 1000), np.int64)
     if failing := table.number("failing", 0.0):
         if not 0 < failing <= 1:
-            table.refuse("failing", "is no share", "write failing = 0.01: one message in a hundred")
+            table.refuse("failing", "is not a share", "write failing = 0.01: one message in a hundred")
         columns["failures"] = (rng.random(messages) < failing) * np.int32(table.integer("failures", 1, 1, INT32))
     if size := table.integer("size", 0, 0, INT32):
         columns["sizes"] = np.full(messages, size, np.int64)
@@ -179,7 +179,7 @@ def _group_variant(table: Table) -> GroupVariant:
     try:
         named_strategy(strategy)
     except AllocationError as error:
-        table.refuse("strategy", "is no allocation strategy", str(error))
+        table.refuse("strategy", "is not an allocation strategy", str(error))
     return GroupVariant(
         table.text("name", required=True),
         clients,

@@ -243,7 +243,7 @@ def _without_rounded(doubles: Any, texts: Any, numbers: Any, name: str, found: d
         if len(text.lstrip("+-0")) > 19 or not -(1 << 63) <= int(text) < 1 << 63:
             beyond[index] = "is an integer beyond long"
         elif int(text) != doubles[index].as_py():
-            between[index] = "is no double, as the column's other values are"
+            between[index] = "is not a double, as the column's other values are"
     held = compute.if_else(arrow.array([index in beyond for index in range(len(texts))], arrow.bool_()), None, texts)
     if compute.all(compute.match_substring_regex(held, "^-?[0-9]+$"), min_count=0).as_py():
         doubles, between = held.cast(arrow.int64()), {}

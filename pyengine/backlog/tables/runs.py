@@ -168,7 +168,7 @@ def blocks(path: Path, shard: int) -> Iterator[pa.Table]:
         end = file.seek(-_TAIL.size, os.SEEK_END)
         places, magic = _TAIL.unpack(file.read(_TAIL.size))
         if magic != _MAGIC:
-            raise InvalidSourceError(str(path), "is no run of this version", "remove it and run again")
+            raise InvalidSourceError(str(path), "is not a run of this version", "remove it and run again")
         file.seek(end - _LENGTH.size * (places - shard))
         position, stop = struct.unpack("<2q", file.read(2 * _LENGTH.size))
     while position < stop:

@@ -615,7 +615,7 @@ def _unheld(value: Any, as_double: bool) -> str:
     elif type(value) is int and not -(1 << 63) <= value < 1 << 63:
         return "is an integer beyond long"
     elif type(value) is int and as_double and int(float(value)) != value:
-        return "is no double, as the column's other values are"
+        return "is not a double, as the column's other values are"
     return ""
 
 

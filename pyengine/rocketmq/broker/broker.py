@@ -360,8 +360,8 @@ class Broker(Declared):
             self._events[client_id] = events
 
     def unregister_client(self, client_id: str, group: str) -> None:
-        """The client leaves the group: its orderly locks stay until they expire, the others of the group are told. One
-        that is in no group any more is forgotten.
+        """The client leaves the group: its orderly locks stay until they expire, the others of the group are notified.
+        One that is in no group any more is forgotten.
         """
         plain_text("client_id", client_id)
         plain_text("group", group)
@@ -369,14 +369,14 @@ class Broker(Declared):
 
     def leave(self, client_id: str, group: str, nodes: Iterable[BrokerNode]) -> None:
         """The client leaves the group at some of the brokers."""
-        told = [node.leave(client_id, group) for node in nodes]
+        notified = [node.leave(client_id, group) for node in nodes]
         with self._lock:
             if not any(node.has_member(client_id) for node in self.nodes.values()):
                 self._events.pop(client_id, None)
-        self._tell(group, told)
+        self._notify(group, notified)
 
     def disconnect(self, client_id: str) -> None:
-        """The client is gone, with all its groups: it is told of nothing more."""
+        """The client is gone, with all its groups: it is notified of nothing more."""
         with self._lock:
             self._events.pop(plain_text("client_id", client_id), None)
 
@@ -388,11 +388,11 @@ class Broker(Declared):
 
     def heartbeat(self, heartbeat: HeartbeatData, nodes: Iterable[BrokerNode]) -> None:
         """The client is alive, as some of the brokers learn."""
-        told = [node.heartbeat(heartbeat) for node in nodes]
+        notified = [node.heartbeat(heartbeat) for node in nodes]
         with self._lock:
             if not self._closed and (self._scan is None or not self._scan.pending):
                 self._scan = self.clock.call_at(self.clock.now() + consumer_groups.SCAN_INTERVAL, self._expire_members)
-        self._tell(heartbeat.group, told)
+        self._notify(heartbeat.group, notified)
 
     def check_client(self, group: str, client_id: str, subscription: SubscriptionData) -> None:
         """Raises MQClientError, code 23, for an expression that the brokers cannot filter by."""
@@ -513,7 +513,7 @@ class Broker(Declared):
         return with_key(found, topic, key, unique=unique)
 
     def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
-        """The message with an id of a broker. Raises MQClientError for what is no such id, MQBrokerError where the
+        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError where the
         broker has no such message.
         """
         host, position = parsed_id(plain_text("offset_msg_id", offset_msg_id))
@@ -626,7 +626,7 @@ class Broker(Declared):
 
     def _node_of(self, queue: MessageQueue) -> BrokerNode:
         if not isinstance(queue, MessageQueue):
-            raise MQClientError(f"{queue!r} is no MessageQueue; give one of broker.topic_subscribe_info(topic)")
+            raise MQClientError(f"{queue!r} is not a MessageQueue; give one of broker.topic_subscribe_info(topic)")
         whole_number("queue_id", queue.queue_id, INT32)
         return self._node(queue.broker_name)
 
@@ -644,9 +644,9 @@ class Broker(Declared):
             turns = self._turns.setdefault(topic, count())
         return queues[next(turns) % len(queues)]
 
-    def _tell(self, group: str, lists: Iterable[Iterable[str]]) -> None:
+    def _notify(self, group: str, lists: Iterable[Iterable[str]]) -> None:
         """Tell each client once that the members of its group changed."""
-        client_ids = dict.fromkeys(client_id for told in lists for client_id in told)
+        client_ids = dict.fromkeys(client_id for notified in lists for client_id in notified)
         calls: list[Callable[[str], None]] = []
         with self._lock:
             for client_id in client_ids:

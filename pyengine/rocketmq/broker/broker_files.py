@@ -121,12 +121,12 @@ def read_topics(text: str, source: str) -> dict[str, int]:
     for topic, config in table.items():
         what = f"topicConfigTable.{topic}"
         if config is None:
-            raise InvalidSourceError(source, f"{what} = null is no topic's configuration")
+            raise InvalidSourceError(source, f"{what} = null is not a topic's configuration")
         config = named_members(config, what, source)
         found = fastjson.member(config, "readQueueNums")
         queues = whole_of(found, INT32, f"{what}.readQueueNums", source, absent=READ_QUEUES)
         if not 0 <= queues <= MOST_QUEUES:
-            problem = f"{what}.readQueueNums = {queues} is no number from 0 to {MOST_QUEUES}"
+            problem = f"{what}.readQueueNums = {queues} is not a number from 0 to {MOST_QUEUES}"
             raise InvalidSourceError(source, problem)
         topics[topic] = queues
     return topics

@@ -1,4 +1,4 @@
-"""One named broker: its topics, its log and its consumer groups. What it decides is decided in the core."""
+"""One named broker: its topics, its log and its consumer groups. The core makes the decisions."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ class BrokerNode:
     # Groups, offsets and locks
 
     def heartbeat(self, heartbeat: HeartbeatData) -> list[str]:
-        """A member is alive. Returns the client ids to be told of a change."""
+        """A member is alive. Returns the client ids to notify of a change."""
         subscriptions: list[tuple[str, int, Filter | PyengineError]] = []
         for subscription in heartbeat.subscriptions:
             wanted: Filter | PyengineError
@@ -299,12 +299,12 @@ class BrokerNode:
             )  # fmt: skip
 
     def leave(self, client_id: str, group: str) -> list[str]:
-        """A member is gone. Returns the client ids to be told."""
+        """A member is gone. Returns the client ids to notify."""
         with self.lock:
-            told = self.groups.leave(group, client_id)
+            notified = self.groups.leave(group, client_id)
             if group not in self.groups:
                 self.heartbeats.pop(group, None)
-            return told
+            return notified
 
     def has_member(self, client_id: str) -> bool:
         """True if the client is in some group."""
@@ -331,7 +331,7 @@ class BrokerNode:
             self._offsets.reset(group, topic, queue_id, offset)
 
     def query_offset(self, group: str, topic: str, queue_id: int) -> int:
-        """A group's offset, or what one without is told; OffsetNotFoundError."""
+        """A group's offset, or where a group without one begins. Raises OffsetNotFoundError."""
         with self.lock:
             return self._offsets.query(group, topic, queue_id, self.store.consume_queue(topic, queue_id))
 
@@ -370,7 +370,7 @@ class BrokerNode:
     def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
         """Forget a queue's messages below an offset, for good. Returns how many.
 
-        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        Raises MQBrokerError, code 14, if that cannot be written to the log.
         """
         with self.lock:
             self._state.check_open()
@@ -382,9 +382,9 @@ class BrokerNode:
         return gone
 
     def delete_expired(self, before: int) -> int:
-        """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages.
+        """Forget messages stored before ``before`` (ms) and delete their files. Returns how many messages.
 
-        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        Raises MQBrokerError, code 14, if that cannot be written to the log.
         """
         with self.lock:
             self._state.check_open()

@@ -46,7 +46,7 @@ class CommitLog(Protocol):
         """Return when everything before ``position`` is as safe as the log was asked to keep it; False: it is not."""
 
     def forget(self, positions: Iterable[int]) -> None:
-        """Let go of single frames that nobody asks for any more. A file keeps them until ``delete_before``."""
+        """Release single frames that no reader asks for any more. A file keeps them until ``delete_before``."""
 
     def delete_before(self, position: int) -> None:
         """Let go of what lies before ``position``, as far as files allow."""
@@ -55,7 +55,7 @@ class CommitLog(Protocol):
         """Bring everything to the disk; False: the disk failed."""
 
     def close(self) -> None:
-        """Make everything safe and let go of the files."""
+        """Bring everything to the disk and close the files."""
 
 
 class MemoryLog:
@@ -142,9 +142,10 @@ class FileLog:
 
     A frame is written when ``append`` returns, so that the end of the process loses nothing. every_flush: ``flush``
     waits for the disk too, one wait for all threads that ask at the same time (RocketMQ's SYNC_FLUSH with group
-    commit); otherwise whoever owns the log calls ``sync`` now and then (ASYNC_FLUSH). Where the disk fails at that, the
+    commit); otherwise the owner of the log calls ``sync`` now and then (ASYNC_FLUSH). If the disk fails at that, the
     system may take what it has not written for written, so nothing is appended any more; what is there can be read. So
-    it is where the log's last file is found deleted or moved then: nobody who opens the folder would see what follows.
+    it is where the log's last file is found deleted or moved then: a process that opens the folder would not see what
+    follows.
 
     Opening reads all frames (:meth:`frames`) and cuts what a crash left half written off the end. Raises
     InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence. OSError where
@@ -158,9 +159,9 @@ class FileLog:
         self.cut = 0  # bytes that opening cut off the end
         self._segment_bytes = segment_bytes
         self._every_flush = every_flush
-        self._disk = threading.Lock()  # held by who brings the log to the disk
+        self._disk = threading.Lock()  # held by the thread that brings the log to the disk
         self._closed = False
-        self._failure: OSError | None = None  # what the disk said when it could not be brought to it
+        self._failure: OSError | None = None  # why the log could not be brought to the disk
         self._leaving: list[Path] = []  # files whose frames are gone, in order
         folder.mkdir(parents=True, exist_ok=True)
         self._segments: list[_Segment] = []

@@ -70,7 +70,7 @@ def is_half(properties: dict[str, str], reconsume_times: int) -> bool:
 
 
 def illegal_message(max_message_size: int) -> MQBrokerError:
-    """What a broker says of a message that it cannot store."""
+    """The error of a message that a broker cannot store."""
     return MQBrokerError(
         MESSAGE_ILLEGAL,
         "the message is illegal, maybe msg body or properties length not matched. "

@@ -37,7 +37,7 @@ class MessageStore:
 
     Making one reads the log. Raises InvalidSourceError where what it says does not fit, naming ``folder``.
     levels: by which delayed messages come. store_host: eight bytes, or twenty, of which message ids are made.
-    arriving: told of each message that is stored later, with its topic, queue id, tags code and properties
+    arriving: called with each message that is stored later, with its topic, queue id, tags code and properties
     (MessageArrivingListener), where ``waits``, asked for its topic and queue id, is true.
     """
 
@@ -56,7 +56,8 @@ class MessageStore:
         # Level -> offset behind its last message that was delivered. Also of levels that the log has and this broker
         # has not; their messages wait for one that has them.
         self.delivered: defaultdict[int, int] = defaultdict(int)
-        self.kept_aside: set[str] = set()  # topics whose messages never expire: whoever put them there deletes them
+        # Topics whose messages never expire: the service that put them there deletes them.
+        self.kept_aside: set[str] = set()
         self._folder = folder
         self._clock = clock
         self._levels = levels
@@ -99,7 +100,7 @@ class MessageStore:
     ) -> tuple[int, int]:
         """Store a message. Returns its position in the log and its offset in the queue. now: the time, if it is known.
 
-        Raises InvalidMessageError for one that has no stored form, MQBrokerError, code 14, where the log cannot be
+        Raises InvalidMessageError for one that has no stored form, MQBrokerError, code 14, if the log cannot be
         written.
         """
         if self._dispatched < self.log.end:
@@ -113,7 +114,7 @@ class MessageStore:
         frame = record.encode_message(
             topic, body, properties, (position, queue_id, offset), origin, (now, self._store_host)
         )
-        # Behind the frame, which refuses tags that are no text.
+        # Behind the frame, which refuses tags that are not a string.
         tags = properties.get(names.PROPERTY_TAGS)
         code = 0 if tags is None and topic != SCHEDULE_TOPIC else self._code(topic, queue_id, now, tags_code(tags))
         try:
@@ -178,7 +179,7 @@ class MessageStore:
     def delete_below(self, topic: str, queue_id: int, offset: int) -> int:
         """Forget a queue's messages below an offset, for good. Returns how many.
 
-        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        Raises MQBrokerError, code 14, if that cannot be written to the log.
         """
         self._dispatch_rest()
         queue = self.consume_queue(topic, queue_id)
@@ -190,10 +191,10 @@ class MessageStore:
         return gone
 
     def delete_expired(self, before: int) -> int | None:
-        """Forget messages stored before ``before`` (ms) and let go of their files. Returns how many messages, None
+        """Forget messages stored before ``before`` (ms) and delete their files. Returns how many messages, None
         where the disk did not confirm it.
 
-        Raises MQBrokerError, code 14, where that cannot be written to the log.
+        Raises MQBrokerError, code 14, if that cannot be written to the log.
         """
         self._dispatch_rest()
         gone, needed, below = 0, self.log.end, {}
@@ -206,7 +207,8 @@ class MessageStore:
             below[topic, queue_id] = max(kept, queue.min_offset)
         if all(queue.min_offset == below[place] for place, queue in self.consume_queues.items()):
             return 0
-        # The places of empty queues are only known from frames, so they are said anew behind what may go.
+        # The places of empty queues are only known from frames, so they are written again behind the files that may be
+        # deleted.
         for (topic, queue_id), kept in below.items():
             gone += self._delete_below(topic, queue_id, kept)
         for level, offset in sorted(self.delivered.items()):
@@ -232,7 +234,7 @@ class MessageStore:
         return gone
 
     def _append(self, frame: bytes) -> None:
-        """Put a frame at the log's end. Raises MQBrokerError, code 14, where it cannot be written."""
+        """Put a frame at the log's end. Raises MQBrokerError, code 14, if it cannot be written."""
         try:
             self.log.append(frame)
         except OSError as error:
@@ -245,7 +247,7 @@ class MessageStore:
         )
 
     def _code(self, topic: str, queue_id: int, store_time: int, code: int) -> int:
-        """What the index says of a message: the hash code of its tags, or when it is to be delivered, ms."""
+        """The index entry's code of a message: the hash code of its tags, or its delivery time, ms."""
         return self._levels.deliver_time(queue_id + 1, store_time) if topic == SCHEDULE_TOPIC else code
 
     def _take_for_delivered(self, level: int, offset: int) -> None:

@@ -62,13 +62,13 @@ def read_consumer_offsets(
 ) -> tuple[dict[str, dict[int, int]], DataVersion]:
     """What consumerOffset.json says: the offset table and the data version; everything else in it is ignored.
 
-    Raises InvalidSourceError for a text that the broker could not read either.
+    Raises InvalidSourceError for content that the broker could not read either.
     """
     document = _document(text, source, levels=2)
     table: dict[str, dict[int, int]] = {}
     for name, queues in _mapping(fastjson.member(document, "offsetTable"), "offsetTable", source).items():
         if not isinstance(name, str) or queues is None:
-            raise InvalidSourceError(source, f"offsetTable: {name!r}: {queues!r} is no topic@group with its queues")
+            raise InvalidSourceError(source, f"offsetTable: {name!r}: {queues!r} is not a topic@group with its queues")
         table[name] = {}
         for queue, offset in _mapping(queues, f"offsetTable.{name}", source).items():
             number = whole_of(queue, INT32, f"queue id of {name}", source)
@@ -103,7 +103,7 @@ def read_local_offsets(text: str, source: str = "offsets.json") -> dict[MessageQ
             whole_of(fastjson.member(fields, "queueId"), INT32, "queueId", source, absent=0),
         )
         if not queue.topic:
-            raise InvalidSourceError(source, f"offsetTable: {key!r} is no message queue")
+            raise InvalidSourceError(source, f"offsetTable: {key!r} is not a message queue")
         table[queue] = whole_of(offset, INT64, f"offset of {queue}", source)
     return table
 
@@ -139,7 +139,7 @@ def replace_file(path: Path, text: str, *, sync: bool = True) -> None:
 def read_or_backup(path: Path, read: Callable[[str, str], _T]) -> _T | None:
     """What a file says; if it is missing, empty or cannot be read, what its ``.bak`` says; None without either.
 
-    read: function(text, source) that raises InvalidSourceError. Raises what it says of the ``.bak``.
+    read: function(text, source) that raises InvalidSourceError. Raises its error for the ``.bak``.
     """
     backup = path.with_name(path.name + ".bak")
     damaged = False
@@ -184,7 +184,7 @@ def named_members(value: object, what: str, source: str) -> Mapping[str, Any]:
     found = _mapping(value, what, source)
     for key in found:
         if not isinstance(key, str):
-            problem = f"{what}: {key!r} is no name of a member"
+            problem = f"{what}: {key!r} is not a name of a member"
             raise InvalidSourceError(source, problem, "put it in quotes, or remove it")
     return found
 

@@ -35,7 +35,7 @@ DLQ_QUEUES = 1
 
 class Stored(NamedTuple):
     """Where a message was stored; of a batch its first one, and the ids of all, joined by commas. flush: the position
-    up to which the log is to be made safe before it is confirmed.
+    up to which the log must be on the disk before the send is confirmed.
     """
 
     queue: MessageQueue
@@ -115,7 +115,7 @@ class SendMessageProcessor:
         """Store what a producer or a consumer's inner producer sends (SendMessageProcessor).
 
         new_topic_queues: how many a topic gets that this broker has not; 0 refuses it. origin: of a message that comes
-        over the network; without it its properties say how often it was consumed.
+        over the network; without it its properties have how often it was consumed.
         """
         properties = message.properties.copy()
         if has_blank(properties):

@@ -33,9 +33,9 @@ Deliver = Callable[[MessageExt], None]
 
 
 def deliver_at(properties: Mapping[str, str], now: int) -> int | None:
-    """When the message is to be delivered, ms; None where it has no timer or its time is over.
+    """When the message is due, ms; None if it has no timer or its time is over.
 
-    Raises MQBrokerError, code 13, for what is no number and for a delay of more than three days.
+    Raises MQBrokerError, code 13, for anything but a number and for a delay of more than three days.
     """
     if TIMERS.isdisjoint(properties) or PROPERTY_TIMER_OUT_MS in properties:
         return None

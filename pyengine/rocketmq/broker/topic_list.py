@@ -46,7 +46,7 @@ def read_queues(path: str | Path, brokers: Sequence[str] = ("broker-a",)) -> lis
 
 
 def queues_in(text: str, source: str, brokers: Sequence[str] = ("broker-a",)) -> list[MessageQueue]:
-    """The same of a text. source: where it is from."""
+    """The same of a file's content. source: where it is from."""
     if not text.strip():
         raise InvalidSourceError(source, "is empty", SHORT_FORMS)
     document = fastjson.loads(text, source)
@@ -67,7 +67,7 @@ def queues_in(text: str, source: str, brokers: Sequence[str] = ("broker-a",)) ->
             raise InvalidSourceError(source, f"lists {total} queues, more than {MOST_QUEUES}", SHORT_FORMS)
         queues = [MessageQueue(topic, broker, i) for topic, broker, count in counts for i in range(count)]
     else:
-        raise InvalidSourceError(source, "is no list of topics", SHORT_FORMS)
+        raise InvalidSourceError(source, "is not a list of topics", SHORT_FORMS)
     if not queues:
         raise InvalidSourceError(source, "lists no queue", SHORT_FORMS)
     return queues
@@ -80,7 +80,7 @@ def _counts(document: dict[Any, Any], text: str, source: str, brokers: Sequence[
     for topic, places in topics.items():
         for broker, count in (places if isinstance(places, dict) else dict.fromkeys(brokers, places)).items():
             if not is_whole_number(count, 0):
-                raise InvalidSourceError(source, f"{topic}: {count!r} is no number of queues", SHORT_FORMS)
+                raise InvalidSourceError(source, f"{topic}: {count!r} is not a number of queues", SHORT_FORMS)
             yield str(topic), str(broker), count
 
 

@@ -23,7 +23,7 @@ OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 CHECK_INTERVAL = 30_000  # ms between looks at half messages (transactionCheckInterval)
 TIMEOUT = 6_000  # ms that a producer has before it is asked (transactionTimeOut)
 CHECK_MAX = 15  # times that it is asked (transactionCheckMax)
-COMMIT, ROLLBACK = 8, 12  # values of the bits of a system flag that say what became of a transaction
+COMMIT, ROLLBACK = 8, 12  # values of the bits of a system flag: the outcome of a transaction
 TRANSACTION_BITS = 12
 
 PROPERTY_PRODUCER_GROUP = "PGROUP"
@@ -130,7 +130,7 @@ class TransactionalMessages:
         return int(seconds) * 1000 if seconds.isascii() and seconds.isdecimal() else TIMEOUT
 
     def _put_back(self, message: MessageExt, offset: int, times: int) -> tuple[str, MessageExt, int]:
-        """Keep it anew, as one that was asked for once more. Returns what to ask, and of whom."""
+        """Store it again with one more check counted. Returns the check, and the producer that it goes to."""
         message.properties[PROPERTY_CHECK_TIMES] = str(times)
         position, following = self._half.put(message.body, message.properties, origin_of(message))
         self._half.end(offset)

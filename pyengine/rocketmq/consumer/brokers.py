@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Connecting(Protocol):
-    """The parameters that say so."""
+    """The parameters that name the cluster."""
 
     broker: MQClientAPI | None
     clock: Clock

@@ -268,7 +268,7 @@ def do_rebalance(members: dict[str, Member]) -> bool:
 class MQClientInstance:
     """A client: its id, its members by group, and the services they share. Made by :func:`take_client`.
 
-    users: the members that have taken it and not let go.
+    users: the members that have taken it and not released it.
     """
 
     def __init__(self, api: MQClientAPI, clock: Clock, client_id: str) -> None:
@@ -417,12 +417,12 @@ forget_at_fork(_forget_instances)
 
 
 def take_client(member: Member, api: MQClientAPI, clock: Clock, client_id: str) -> None:
-    """Give a member the client with this id at these brokers; it lets go of it with :func:`release`."""
+    """Give a member the client with this id at these brokers; the member gives it back with :func:`release`."""
     with _instances_lock:
         instance = _instances.get((id(api), client_id))
         if instance is None:
             instance = MQClientInstance(api, clock, client_id)
-        member.client = instance  # first: it is known to whoever Ctrl-C has let go of it
+        member.client = instance  # first: after Ctrl-C the member knows what to release
         instance.users.add(member)
         _instances[id(api), client_id] = instance
 

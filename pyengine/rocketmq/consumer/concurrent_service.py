@@ -55,7 +55,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         self._cleaning.close()
 
     def submit(self, messages: list[MessageExt], process_queue: ProcessQueue, queue: MessageQueue, go: bool) -> None:
-        """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` means nothing here."""
+        """Have messages consumed, in batches of consume_message_batch_max_size. ``go`` is not used here."""
         batches = slices(messages, self._consumer.parameters.consume_message_batch_max_size)
         taken = self._submit([ConsumeRequest(batch, process_queue, queue) for batch in batches])
         if taken < len(batches):
@@ -79,7 +79,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
     def run(self, request: ConsumeRequest) -> KeyboardInterrupt | Waiting | None:
         """One batch through the listener, and what follows from its answer. Returns the user's own interrupt, if it
-        was; one that comes elsewhere is raised, and the batch is to be run again. Waiting: it has not answered."""
+        was; one that comes elsewhere is raised, and the batch must be run again. Waiting: it has not answered."""
         consumer, queue = self._consumer, request.queue
         began = consumer.clock.now()
         with consumer.lock:

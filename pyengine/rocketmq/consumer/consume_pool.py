@@ -17,7 +17,7 @@ from pyengine.visible import logger
 log = logger("pyengine.rocketmq")
 
 # The user's own interrupt, which a listener under a manual clock was ended by, once the rest of the task is done; or
-# Waiting, where a listener has not answered yet: its thread has no other task before that.
+# Waiting, if a listener has not answered yet: its thread has no other task before that.
 Task = Callable[[], KeyboardInterrupt | Waiting | None]
 
 KEEP_ALIVE = 60_000  # ms that a thread beyond ``core`` stays without a task
@@ -38,7 +38,7 @@ class ConsumePool:
         self._lock = threading.RLock()  # taken by itself: Ctrl-C within Condition.__enter__ would leave it locked
         self._changed = threading.Condition(self._lock)
         self._tasks: deque[Task] = deque()
-        self._idle: deque[tuple[Worker, int]] = deque()  # and since when, ms, where there are more than ``core``
+        self._idle: deque[tuple[Worker, int]] = deque()  # and since when, ms, if there are more than ``core``
         self._shrinking: Timer | None = None
         self._workers: list[Worker] = []
         self._started = 0
@@ -138,7 +138,7 @@ class ConsumePool:
         try:
             return task()
         except Exception:
-            # The real pool keeps this in a Future that nobody reads; the batch stays as it is in both.
+            # The real pool keeps this in a Future that is never read; the batch stays as it is in both.
             log.exception("a consume task of %s failed", self._name)
         return None
 

@@ -42,7 +42,8 @@ class OffsetWrapper:
 
     broker_offset, consumer_offset, pull_offset: the next to be stored, consumed and pulled. delay: messages not
     consumed; inflight: those of them that were pulled. last_timestamp: ms, the store time of the last consumed message;
-    0 is shown as 1970; last_consume says what that means: nothing was consumed yet, or that message was deleted.
+    0 is shown as 1970; last_consume distinguishes its two meanings: nothing was consumed yet, or that message was
+    deleted.
     """
 
     broker_offset: int
@@ -79,8 +80,8 @@ def consume_stats(cluster: StoredMessages, group: str, *topics: str) -> ConsumeS
     """How far ``group`` is behind on each queue of ``topics``; queues without a committed offset count from 0.
 
     Without topics: all that it has committed offsets of, the retry topic too. A topic that members of the group do not
-    want is left out, as in the real broker, unless they want none at all. Raises ConfigurationError for what is no
-    cluster.
+    want is left out, as in the real broker, unless they want none at all. Raises ConfigurationError for
+    anything but a cluster.
     """
     if not callable(getattr(cluster, "consumer_offsets", None)):
         raise ConfigurationError("cluster", repr(cluster), "no RocketMQ cluster", "give a rocketmq.Broker")

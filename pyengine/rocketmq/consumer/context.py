@@ -31,7 +31,7 @@ class MemberParameters(Protocol):
 
 
 class MemberContext:
-    """A member of a group as its parts see it, whatever kind of consumer it is.
+    """A member of a group as its parts see it, of any kind of consumer.
 
     lock: held while process queues are read or changed. client, offset_store: None until the consumer was started.
     exception_delay: ms, of the moment when the consumer was made. orderly: each queue is consumed in order.
@@ -86,7 +86,7 @@ class MemberContext:
         return self.offset_store
 
     def not_ok(self) -> MQClientError:
-        """What the real client says of a consumer that does not run."""
+        """The real client's error for a consumer that does not run."""
         return MQClientError(suggested(f"The consumer service state not OK, {self.service_state}"))
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Waiting:
     """A listener that has not answered: under a manual clock, a coroutine that waits for a time to come.
 
-    result: its status then, or it raises. rest: what follows from that, for whoever has called the listener. wake: has
+    result: its status then, or it raises. rest: what follows from that, for the caller of the listener. wake: has
     ``rest`` run; called when the coroutine is done.
     """
 

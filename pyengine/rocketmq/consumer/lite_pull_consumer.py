@@ -91,9 +91,9 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
     ) -> None:
         """Want a topic's messages, before or after start(). expression: tags, ``"A || B"``, or ``rocketmq.sql(...)``.
 
-        message_queue_listener: told of each change of the assignment, when its queues are pulled. Replaces the one that
-        was set, and that of an earlier call, as in the real client. Raises MQClientError for an expression of nothing
-        but ``||`` and after assign(), ConfigurationError for a topic or an expression that is no text.
+        message_queue_listener: called with each change of the assignment, when its queues are pulled. Replaces the one
+        that was set, and that of an earlier call, as in the real client. Raises MQClientError for an expression of
+        nothing but ``||`` and after assign(), ConfigurationError for a topic or an expression that is not a string.
         """
         if topic is not None:
             topic = self.with_namespace(plain_text("topic", topic))
@@ -130,7 +130,7 @@ class DefaultLitePullConsumer(LitePullConsumerParameters):
 
     async def poll_async(self, timeout: int | timedelta | None = None) -> list[MessageExt]:
         """:meth:`poll` for tasks of an event loop: other tasks run while it waits. A task that is cancelled has polled
-        nothing. The other methods do not wait, but for those that ask a broker.
+        nothing. The other methods do not wait, except those that ask a broker.
         """
         limit = self.poll_timeout_millis if timeout is None else milliseconds("timeout", timeout)
         return await self._member.poll_async(limit)

@@ -206,7 +206,7 @@ class LitePullMember(Membership):
         settle(self.context.clock)
 
     def unsubscribe(self, topic: str) -> None:
-        """Want a topic no more. What is cached of it is still polled."""
+        """Unsubscribe from a topic. Messages in the cache are still polled."""
         with self._turn:
             self.subscriptions.pop(topic, None)
             self._pulling.update((), topic)
@@ -221,7 +221,7 @@ class LitePullMember(Membership):
         self._pulling.update(wanted, topic)
 
     def assign(self, queues: Collection[MessageQueue]) -> None:
-        """Pull these queues and no others, whoever else does."""
+        """Pull these queues and no others, regardless of other consumers."""
         with self._turn:
             if not queues:
                 raise ConfigurationError(
@@ -422,7 +422,7 @@ class LitePullMember(Membership):
             self.context.running.client_id,
             self.context.group,
             parameters.message_model,
-            ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,  # whatever it was set to, as the real one
+            ConsumeFromWhere.CONSUME_FROM_LAST_OFFSET,  # regardless of its setting, as the real one
             tuple(self.subscriptions.values()),
             parameters.unit_mode,
             "CONSUME_ACTIVELY",

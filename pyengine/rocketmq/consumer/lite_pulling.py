@@ -43,7 +43,7 @@ ALL_BYTES = 2**31 - 1
 
 
 class Batch(NamedTuple):
-    """Messages of one answer that nobody has polled yet (ConsumeRequest)."""
+    """Messages of one answer that were not polled yet (ConsumeRequest)."""
 
     messages: list[MessageExt]
     queue: MessageQueue
@@ -160,7 +160,7 @@ class LitePulling:
                 return
             self._wakes.append(wake)
         try:
-            with suppress(TimeoutError):  # the caller looks at the cache, whatever ended the wait
+            with suppress(TimeoutError):  # the caller looks at the cache in either case
                 await asyncio.wait_for(woken.wait(), seconds)
         finally:
             with self._lock:

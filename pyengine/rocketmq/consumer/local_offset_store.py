@@ -20,7 +20,7 @@ LONGEST_NAME = 255  # bytes of a file's name
 
 
 def check_folder_names(option: str, text: str) -> None:
-    """That a text, or each of its parts between slashes, names a folder below the one it is put into.
+    """Check that a name, or each of its parts between slashes, names a folder below the one it is put into.
 
     Raises ConfigurationError for one that leads elsewhere, and for one that no folder can have.
     """
@@ -45,7 +45,7 @@ class LocalFileOffsetStore(RememberedOffsets):
     directory: ``~/.rocketmq_offsets`` by default, as rocketmq.client.localOffsetStoreDir. Every write replaces the
     file as a whole and keeps the old one as ``.bak``, so that a crash leaves one that can be read. Thread-safe; two
     processes with the same client id overwrite each other's entries, as the real ones do. Raises ConfigurationError for
-    a client id or a group that is no text or would leave the directory, and for what is no path.
+    a client id or a group that is not a string or would leave the directory, and for a directory that is not a path.
     """
 
     def __init__(self, client_id: str, group: str, *, directory: str | Path | None = None) -> None:
@@ -68,7 +68,7 @@ class LocalFileOffsetStore(RememberedOffsets):
                 self._table.update(queue, offset)
 
     def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
-        """The offset; -1 where there is none, for whatever reason. Reading from the file remembers what it finds."""
+        """The offset; -1 if there is none, or it cannot be read. Reading from the file remembers what it finds."""
         check_queue(queue)
         if queue is None:
             return -1

@@ -235,8 +235,8 @@ class GroupMember(Membership):
         return {queue: self.context.store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE) for queue in mine}
 
     def consume_directly(self, message: MessageExt) -> dict[str, Any]:
-        """Give a message to the listener now, on this thread, whoever has its queue; nothing is committed or given
-        back. Returns the fields of the wire's ConsumeMessageDirectlyResult.
+        """Give a message to the listener now, on this thread, regardless of its queue's owner; nothing is committed or
+        given back. Returns the fields of the wire's ConsumeMessageDirectlyResult.
         """
         queue = MessageQueue(message.topic, message.broker_name, message.queue_id)
         restore_topic(self.context, [message])

@@ -29,7 +29,7 @@ class OffsetStore(Protocol):
     """What a consumer asks of its offset store; thread-safe. An offset is the next one to consume."""
 
     def load(self) -> None:
-        """Read what was stored, where that is local."""
+        """Read what was stored, if that is local."""
 
     def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
         """Remember an offset; with ``increase_only`` never a lower one."""
@@ -60,7 +60,7 @@ def check_queue(queue: object) -> None:
 
 
 def listed_queues(queues: Iterable[MessageQueue] | None) -> list[MessageQueue]:
-    """Queues as a list, none of them for None. Raises ConfigurationError for what is no list of queues."""
+    """Queues as a list, none of them for None. Raises ConfigurationError for anything but a list of queues."""
     if queues is None:
         return []
     check_listed("queues", queues, "[MessageQueue('topic', 'broker-a', 0)]")
@@ -80,7 +80,7 @@ class RememberedOffsets:
     def update_offset(self, queue: MessageQueue | None, offset: int, *, increase_only: bool = False) -> None:
         """Remember an offset; with ``increase_only`` never a lower one; a frozen one stays. None is ignored.
 
-        Raises ConfigurationError for what is no queue and no number of 64 bits.
+        Raises ConfigurationError for anything but a queue and a number of 64 bits.
         """
         check_queue(queue)
         whole_number("offset", offset)

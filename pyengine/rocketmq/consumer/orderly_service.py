@@ -71,7 +71,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         rest: Callable[[], KeyboardInterrupt | Waiting | None] | None = None,
     ) -> KeyboardInterrupt | Waiting | None:
         """One run over a queue; a second one waits until the first has ended. Returns the user's own interrupt, if a
-        listener was ended by it; one that comes elsewhere is raised, and the queue is to be run again. Waiting: a
+        listener was ended by it; one that comes elsewhere is raised, and the queue must be run again. Waiting: a
         listener has not answered; the run goes on with ``rest``."""
         first = rest is not None
         outcome: KeyboardInterrupt | Waiting | None = None

@@ -74,7 +74,7 @@ class ClientConfig(Declared):
     request (``ns``, for proxies of 5.x). What concerns sockets and tracing has the real defaults and no effect inside
     one process: access_channel, the trace, TLS, proxy, detector and decode settings.
     use_tls: connections are TLS (``tls.enable``), by ssl_context, or by the system's trust without one; ssl_context
-    alone says so too. See client_ssl_context for the real client's names.
+    alone does it too. See client_ssl_context for the real client's names.
     local_offset_store_dir: where broadcasting keeps its offsets, ``~/.rocketmq_offsets`` by default (the system
     property rocketmq.client.localOffsetStoreDir).
     """
@@ -126,7 +126,7 @@ class ClientConfig(Declared):
             super().__setattr__(name, value)
 
     def _whole(self, name: str, span: timedelta) -> int | timedelta:
-        """A span in the unit of a parameter; what is no time is left to be refused where it is looked at."""
+        """A span in the unit of a parameter; a value of another type is refused by the parameter's own check."""
         if name == "consume_timeout":
             minutes, rest = divmod(span, timedelta(minutes=1))
             if rest:
@@ -182,7 +182,7 @@ class MemberParameters(ClientConfig):
     rpc_hook: Any = None
 
     def check_kinds(self) -> None:
-        """Raise ConfigurationError for what Java's compiler refuses: a number, a text, a model, a place to begin, a
+        """Raise ConfigurationError for what Java's compiler refuses: a number, a string, a model, a place to begin, a
         strategy, an offset store or a listener of queues that is none.
         """
         for parameter in fields(self):
@@ -197,7 +197,7 @@ class MemberParameters(ClientConfig):
                 "namespace_v2",
                 "consume_timestamp",
             ) and not (isinstance(value, str) or (value is None and parameter.default in (None, ""))):
-                raise ConfigurationError(parameter.name, repr(value), "a text is needed")
+                raise ConfigurationError(parameter.name, repr(value), "a string is needed")
         choices: dict[str, type[Enum]] = {"message_model": MessageModel, "consume_from_where": ConsumeFromWhere}
         for name, kind in choices.items():
             value = getattr(self, name)
@@ -278,8 +278,8 @@ class ConsumerParameters(MemberParameters):
         """What start() refuses, in the real client's order. Raises MQClientError with its text.
 
         NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for what
-        Java's compiler refuses: a number, a text, a model, a place to begin, a strategy, an offset store, a listener of
-        queues or a subscription that is none.
+        Java's compiler refuses: a number, a string, a model, a place to begin, a strategy, an offset store, a listener
+        of queues or a subscription that is none.
         """
         self.check_kinds()
         if self.subscription is not None and not isinstance(self.subscription, Mapping):

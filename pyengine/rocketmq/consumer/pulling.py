@@ -167,7 +167,7 @@ class Pulling:
         self._again(request, verdict)
 
     def _fix(self, request: PullRequest, lines: tuple[tuple[str, str], ...]) -> None:
-        """Commit the offset that the broker named, give the queue up and have it assigned anew."""
+        """Commit the offset that the broker named, give the queue up and have it assigned again."""
         consumer = self._consumer
         consumer.store.update_and_freeze_offset(request.queue, request.next_offset)
         consumer.store.persist(request.queue)

@@ -58,7 +58,7 @@ class DefaultMQPushConsumer(PushConsumerParameters):
         """Want a topic's messages. expression: tags, ``"A || B"``, ``"*"`` for all, or ``rocketmq.sql("price > 10")``.
 
         Raises MQClientError for an expression of nothing but ``||`` and for an empty one of SQL92, ConfigurationError
-        for a topic or an expression that is no text.
+        for a topic or an expression that is not a string.
         """
         try:
             name = self.with_namespace(plain_text("topic", topic))
@@ -70,7 +70,7 @@ class DefaultMQPushConsumer(PushConsumerParameters):
         self._member.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
-        """Want a topic's messages no more. Raises ConfigurationError for what is no text."""
+        """Unsubscribe from a topic. Raises ConfigurationError for anything but a string."""
         self._member.unsubscribe(self.with_namespace(plain_text("topic", topic)))
 
     def register_message_listener(self, listener: MessageListener | Listener) -> MessageListener | Listener:

@@ -1,7 +1,7 @@
 """Key-ordered, out-of-order-safe work on records that a client of any broker polled: Kafka's, RocketMQ's, your own.
 
-The library does not own the socket: you poll, you pause, you commit; it says which record may be worked on next, which
-offset is safe to commit and which queue holds enough.
+The library does not own the socket: you poll, you pause, you commit; it decides which record may be worked on next,
+which offset is safe to commit and which queue holds enough.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _named(queue: object) -> Hashable:
     Raises ConfigurationError for what is none.
     """
     if not isinstance(queue, tuple):
-        # confluent-kafka's own, which is no tuple and compares with nothing else.
+        # confluent-kafka's own, which is not a tuple and compares with nothing else.
         topic, partition = getattr(queue, "topic", None), getattr(queue, "partition", None)
         if isinstance(topic, str) and isinstance(partition, int):
             return TopicPartition(topic, partition)
@@ -123,7 +123,7 @@ class RecordWorker(Declared):
 
     def assign(self, queues: Iterable[Hashable]) -> dict[Any, int]:
         """These queues are this client's from now on. Returns {queue: epoch}; IllegalStateError for one it has, and
-        ConfigurationError for what is no list of queues: then it gets none of them.
+        ConfigurationError for anything but a list of queues: then it gets none of them.
         """
         wanted = _queues(queues)
         with self._lock:
@@ -134,11 +134,11 @@ class RecordWorker(Declared):
             return dict(zip(wanted, map(self._table.assign, wanted), strict=True))  # all, wherever Ctrl-C comes
 
     def revoke(self, queues: Iterable[Hashable]) -> dict[Any, int]:
-        """These queues belong to others now. Returns the offsets to commit last: {queue: offset}, where there is one.
+        """These queues belong to others now. Returns the offsets to commit last: {queue: offset}, if there is one.
 
         What is in hand may be finished; its completion is dropped and counted (:attr:`dropped`). Raises
-        IllegalStateError for a queue that is not assigned, ConfigurationError for what is no list of queues: then all
-        stay.
+        IllegalStateError for a queue that is not assigned, ConfigurationError for anything but a list of queues: then
+        all stay.
         """
         leaving = _queues(queues)
         with self._lock:
@@ -150,8 +150,8 @@ class RecordWorker(Declared):
     def put(self, records: Iterable[Any]) -> int:
         """Take in polled records. Returns how many were new; an offset that is there already is not taken twice.
 
-        Raises InvalidMessageError for what is no record and for a key that cannot be hashed, IllegalStateError for a
-        queue that is not assigned, ConfigurationError for what is no list of records.
+        Raises InvalidMessageError for an object that is not a record and for a key that cannot be hashed,
+        IllegalStateError for a queue that is not assigned, ConfigurationError for anything but a list of records.
         """
         check_listed("records", records, "what the client's poll returned")
         works = polled(records)
@@ -182,14 +182,14 @@ class RecordWorker(Declared):
         """A record that may be worked on now, None if there is none within ``timeout`` seconds (None: wait for ever).
 
         The answer has ``record``, ``key``, ``queue`` and ``attempts``, and is finished once, by :meth:`complete` or
-        :meth:`give_back`. Raises ConfigurationError for a timeout that is no number.
+        :meth:`give_back`. Raises ConfigurationError for a timeout that is not a number.
         """
         work: Work | None = None
         try:
             for work in self._locked:
                 return work
         except BaseException:
-            if work is not None:  # nobody would have it in hand
+            if work is not None:  # no caller would have it
                 self.give_back(work)
             raise
         if timeout == 0:
@@ -258,7 +258,7 @@ class RecordWorker(Declared):
                 self._waiting -= 1
 
     def complete(self, work: Work) -> bool:
-        """The record is done. False: its queue was revoked meanwhile, so somebody else will do it too.
+        """The record is done. False: its queue was revoked meanwhile, so another consumer processes it too.
 
         Raises IllegalStateError for a record that is not in hand here, ConfigurationError for what is none.
         """

@@ -16,8 +16,8 @@ from pyengine.errors import ConfigurationError
 @frozen
 @dataclass(frozen=True, slots=True)
 class SessionCredentials:
-    """Who a client is. access_key, secret_key: as the broker's administrator gave them. security_token: of temporary
-    credentials, None without one.
+    """The identity of a client. access_key, secret_key: as the broker's administrator gave them. security_token: of
+    temporary credentials, None without one.
     """
 
     access_key: str

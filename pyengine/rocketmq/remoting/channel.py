@@ -48,7 +48,7 @@ class _Waiting:
 
 
 class Channel:
-    """One connection. Whoever sends writes, one at a time.
+    """One connection. The sending thread writes, one at a time.
 
     connect: makes the transport; see :mod:`.transport`. requested: called with each request of the other end; returns
     the answer, None where there is no such request. later: runs it on another thread, as it may ask the other end for
@@ -156,7 +156,7 @@ class Channel:
                 if isinstance(error, IllegalStateError):
                     raise RemotingError(self.address, "the client is closed") from error
                 raise
-            # else: whoever closed the connection has answered already
+            # else: the thread that closed the connection has answered already
 
     def close(self, why: str = "") -> None:
         """End the connection; what waits for an answer gets a RemotingError. Harmless the second time."""
@@ -293,12 +293,12 @@ class RemotingClient:
         """A request of this client, signed."""
         if self._ext_fields:
             ext_fields = {**(ext_fields or {}), **self._ext_fields}
-        made = RemotingCommand(
+        command = RemotingCommand(
             code, language="PYTHON", version=VERSION, opaque=next(self._opaque), ext_fields=ext_fields, body=body
         )
         if self._credentials is not None:
-            self._credentials.sign(made)
-        return made
+            self._credentials.sign(command)
+        return command
 
     def channel(self, address: str) -> Channel:
         """The connection to an address. Raises RemotingError if there is none and none can be made: at once, without

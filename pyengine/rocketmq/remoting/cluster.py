@@ -96,9 +96,9 @@ class Cluster:
     with ssl_context by default; see :mod:`.transport`.
     ext_fields: that every request has, beside its own. sending: how messages are sent.
 
-    Raises ConfigurationError for addresses that are none. Its calls raise RemotingError where nobody can be reached,
-    MQBrokerError where a broker refuses, MQClientError for a topic or a broker that no name server knows. A context
-    manager; leaving it ends the connections.
+    Raises ConfigurationError for addresses that are none. Its calls raise RemotingError if no server can
+    be reached, MQBrokerError if a broker refuses, MQClientError for a topic or a broker that no name server knows. A
+    context manager; leaving it ends the connections.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Cluster:
         self._lock = threading.Lock()
         self._events = ClientEvents()
         self._beats = count()
-        self._suggested: dict[MessageQueue, int] = {}  # broker id that the last pull was told to ask next
+        self._suggested: dict[MessageQueue, int] = {}  # broker id that the answer to the last pull suggested
         self._without_lite_pull: set[str] = set()  # addresses of brokers that do not know its code
         self._heartbeats: dict[str, bytes] = {}  # group -> the body of its last heartbeat
         self._producer_heartbeats: dict[str, bytes] = {}  # the same of producer groups
@@ -172,7 +172,7 @@ class Cluster:
             self._events = events
 
     def unregister_client(self, client_id: str, group: str) -> None:
-        """The client leaves the group, at every broker; one that cannot be told is logged."""
+        """The client leaves the group, at every broker; one that cannot be reached is logged."""
         with self._lock:
             self._heartbeats.pop(group, None)
         fields = {"clientID": client_id, "consumerGroup": group}
@@ -443,7 +443,7 @@ class Cluster:
         return with_key(found, topic, key, unique=unique)
 
     def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
-        """The message with an id of a broker. Raises MQClientError for what is no such id, MQBrokerError where the
+        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError where the
         broker has no such message.
         """
         host, position = parsed_id(offset_msg_id)
@@ -498,7 +498,7 @@ class Cluster:
         self.sending.send_async(group, message, queue, callback)
 
     def send_message_one_way(self, group: str, message: Message, queue: MessageQueue | None = None) -> None:
-        """The same, with nobody told what became of it. Raises what keeps it from being written."""
+        """The same, without an answer. Raises if it cannot be written."""
         self.sending.send_one_way(group, message, queue)
 
     def send_batch(self, group: str, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
@@ -562,7 +562,7 @@ class Cluster:
         return found[chosen], chosen != MASTER
 
     def _connected(self, channel: Channel) -> None:
-        """Let a broker that is connected, anew perhaps, know of this client before it is asked anything else."""
+        """Send a heartbeat to a broker after each connect, before any other request."""
         if not self._routes.is_broker(channel.address):
             return
         with self._lock:

@@ -31,7 +31,7 @@ log = logger("pyengine.rocketmq")
 @frozen
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """A broker as clusterList shows it. runtime_info: all that it says of itself, by RocketMQ's names."""
+    """A broker as clusterList shows it. runtime_info: all that it reports, by RocketMQ's names."""
 
     cluster: str
     name: str
@@ -92,7 +92,7 @@ class ClusterAdmin:
     """A real cluster as mqadmin sees it. namesrv_addr: ``host:port;host:port``. rpc_hook: signs the requests.
     use_tls, ssl_context: as with ClientConfig.
 
-    Its calls raise RemotingError where nobody can be reached, MQBrokerError where a broker refuses, MQClientError for
+    Its calls raise RemotingError if no server can be reached, MQBrokerError if a broker refuses, MQClientError for
     a topic or a group that no name server knows. A context manager; leaving it ends the connections.
     """
 
@@ -119,7 +119,7 @@ class ClusterAdmin:
         self._cluster.close()
 
     def cluster_list(self) -> list[BrokerState]:
-        """Every broker, with what it says of itself."""
+        """Every broker, with what it reports."""
         info = self._cluster.cluster_info()
         found = []
         for cluster, names in sorted(info["clusterAddrTable"].items()):
@@ -145,7 +145,7 @@ class ClusterAdmin:
         return {queue: found[queue] for queue in sort_queues(list(found))}
 
     def consumer_connection(self, group: str) -> ConsumerConnections | None:
-        """Who is in a group, as the first of its brokers that knows it says; None if nobody is."""
+        """The members of a group, from the first of its brokers that knows it; None if it has none."""
         for address in self._cluster.masters(retry_topic(group)):
             try:
                 answer = self._cluster.ask_broker(address, 203, {"consumerGroup": group})

@@ -8,7 +8,7 @@ from typing import Any
 from pyengine.errors import MissingExtraError, ProtocolError
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE
 
-# Bits of a system flag (MessageSysFlag): 0x700 says how, 0 as zlib, which is what clients before 5.0 write.
+# Bits of a system flag (MessageSysFlag): 0x700 has the algorithm, 0 is zlib, which is what clients before 5.0 write.
 TYPES = {"LZ4": 0x100, "ZSTD": 0x200, "ZLIB": 0x300}
 MOST_EXPANDED = 16 * MAX_MESSAGE_SIZE
 
@@ -26,7 +26,7 @@ def compress(body: bytes, kind: str = "ZLIB", level: int = 5) -> bytes:
 
 
 def decompress(body: bytes, sys_flag: int, most: int = MOST_EXPANDED) -> bytes:
-    """A body as it was sent. sys_flag: the message's, which says how it is compressed. most: bytes that it may have.
+    """A body as it was sent. sys_flag: the message's, which has the algorithm. most: bytes that it may have.
 
     Raises ProtocolError for what cannot be decompressed, MissingExtraError where the library for it is not installed.
     """

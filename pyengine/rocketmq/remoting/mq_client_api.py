@@ -1,7 +1,7 @@
 """What passes between a RocketMQ client and its brokers: the remoting calls, as objects.
 
 A client talks to one :class:`MQClientAPI`, which stands for the name server and all brokers of a cluster: an embedded
-one (:mod:`.broker`) or a real one over TCP (:mod:`.cluster`). A MessageQueue's broker name says which broker is meant.
+one (:mod:`.broker`) or a real one over TCP (:mod:`.cluster`). A MessageQueue's broker name selects the broker.
 Names are those of org.apache.rocketmq.client and .remoting.
 """
 
@@ -62,11 +62,11 @@ PULL_STATUS: dict[int, PullStatus] = {  # by the code of the answer
     PullCode.OFFSET_MOVED: PullStatus.OFFSET_ILLEGAL,
 }
 
-CLIENT = "127.0.0.1:0"  # the address of every client; nobody listens there
+CLIENT = "127.0.0.1:0"  # the address of every client; no process listens there
 
 
 def check_listed(name: str, given: object, example: str) -> None:
-    """That something can be walked and is no text. Raises ConfigurationError, which says what to give: ``example``."""
+    """Check that a value is iterable and not a string. Raises ConfigurationError, whose hint is ``example``."""
     if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
         raise ConfigurationError(name, repr(given), "no list", f"give one, as {example}")
 
@@ -111,7 +111,7 @@ class ClientEvents:
     (RESET_CONSUMER_CLIENT_OFFSET). running_info: (group, with stacks) what the group's member is doing, the fields of
     ConsumerRunningInfo; None where there is none (GET_CONSUMER_RUNNING_INFO). offsets: (group, topic) where the member
     is in each of its queues (GET_CONSUMER_STATUS_FROM_CLIENT). check_transaction: (group, half message, what to say
-    where) what became of it (CHECK_TRANSACTION_STATE). consume_directly: (group, message) what the listener says of it,
+    where) what became of it (CHECK_TRANSACTION_STATE). consume_directly: (group, message) the listener's answer,
     the fields of ConsumeMessageDirectlyResult; None where there is none (CONSUME_MESSAGE_DIRECTLY). reply: (message)
     the reply to a request (PUSH_REPLY_MESSAGE_TO_CLIENT).
     """
@@ -156,7 +156,7 @@ def no_message(by: str) -> MQClientError:
 
 class MQClientAPI(Protocol):
     """The cluster as a client sees it. Every call is safe from any thread. Refusals are MQBrokerError with the code; a
-    consumer logs whatever else a call raises, and tries again where the real client does.
+    consumer logs any other error of a call, and tries again where the real client does.
 
     clock: what the brokers live by; clients live by the same.
     """
@@ -168,8 +168,8 @@ class MQClientAPI(Protocol):
         """The client is connected; a second call with the same id replaces the events."""
 
     def unregister_client(self, client_id: str, group: str) -> None:
-        """The client leaves the group: its orderly locks stay until they expire, the others of the group are told. One
-        that is in no group any more may be forgotten.
+        """The client leaves the group: its orderly locks stay until they expire, the others of the group are notified.
+        One that is in no group any more may be forgotten.
         """
 
     def disconnect(self, client_id: str) -> None:
@@ -223,7 +223,7 @@ class MQClientAPI(Protocol):
         """
 
     def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
-        """The message with an id of a broker. Raises MQClientError for what is no such id, MQBrokerError where the
+        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError where the
         broker has no such message.
         """
 
@@ -247,7 +247,7 @@ class MQClientAPI(Protocol):
         """The same; the answer, or why there is none, goes to ``callback``, once, on any thread."""
 
     def send_message_one_way(self, group: str, message: Message, queue: MessageQueue | None = None) -> None:
-        """The same, with nobody told what became of it."""
+        """The same, without an answer."""
 
     def send_batch(self, group: str, messages: Sequence[Message], queue: MessageQueue | None = None) -> SendResult:
         """Store messages of one topic one behind the other in one queue. The result's ids are joined by commas."""

@@ -238,8 +238,8 @@ class Producer(Declared):
         selector: QueueSelector | None = None,
         arg: Any = None,
     ) -> None:
-        """Send a message without waiting: nobody is told whether it is stored (sendOneway). Raises as :meth:`send`, but
-        for what the broker says of it."""
+        """Send a message without waiting for an answer (sendOneway). Raises as :meth:`send`, except errors of
+        the broker."""
         sent = self._prepare(message)
         self.broker.send_message_one_way(self.group, sent, self._chosen(sent, queue, selector, arg))
         settle(self.broker.clock)
@@ -255,7 +255,7 @@ class Producer(Declared):
         """Send a message without waiting; the future has what :meth:`send` returns or raises.
 
         A coroutine awaits ``asyncio.wrap_future(producer.send_async(message))``. A callback of the future runs on a
-        thread of the producer's and must not wait. What is wrong with the message itself is raised here.
+        thread of the producer's and must not wait. Errors of the message itself are raised here.
         """
         sent = self._prepare(message)
         chosen = self._chosen(sent, queue, selector, arg)
@@ -299,7 +299,7 @@ class Producer(Declared):
         selector: QueueSelector | None = None,
         arg: Any = None,
     ) -> MessageExt:
-        """Send a message and wait for the reply of whoever consumes it; timeout: ms or a timedelta, of both.
+        """Send a message and wait for the reply of its consumer; timeout: ms or a timedelta, of both.
 
         A consumer replies with ``producer.send(rocketmq.create_reply_message(message, body))``. Raises MQClientError,
         code 10006, without a reply in time, and where the message cannot be sent; ConfigurationError where the producer
@@ -416,7 +416,7 @@ class Producer(Declared):
     def _chosen(
         self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, arg: Any
     ) -> MessageQueue | None:
-        """Where a message is to go; None: to the next queue. message: as it is sent."""
+        """The queue of a message; None: the next one in turn. message: as it is sent."""
         queue = self._at_brokers(queue)
         if selector is not None and not callable(selector):
             hint = "give a function of (queues, message, arg) that returns one of the queues"

@@ -37,7 +37,8 @@ CREATE_REPLY_FAILED = 10007
 def create_reply_message(request: Message, body: bytes) -> Message:
     """The reply to a message that a consumer got from :meth:`Producer.request`; any producer of the cluster sends it.
 
-    Raises MQClientError for a message that was not sent over the network, ConfigurationError for what is no message.
+    Raises MQClientError for a message that was not sent over the network, ConfigurationError for anything but a
+    message.
     """
     if not isinstance(request, Message):
         raise ConfigurationError("request", repr(request), "a message is needed", "give one that was consumed")
@@ -45,12 +46,12 @@ def create_reply_message(request: Message, body: bytes) -> Message:
     if cluster is None:
         problem = "create reply message fail, requestMessage error, property[CLUSTER] is null."
         raise MQClientError(problem, CREATE_REPLY_FAILED)
-    made = Message(cluster + REPLY_TOPIC, body)
-    made.properties[PROPERTY_MESSAGE_TYPE] = REPLY
+    reply = Message(cluster + REPLY_TOPIC, body)
+    reply.properties[PROPERTY_MESSAGE_TYPE] = REPLY
     for name in (PROPERTY_CORRELATION_ID, PROPERTY_REPLY_TO_CLIENT, PROPERTY_TTL):
         if name in request.properties:
-            made.properties[name] = request.properties[name]
-    return made
+            reply.properties[name] = request.properties[name]
+    return reply
 
 
 def reply_of(command: RemotingCommand) -> MessageExt:
@@ -59,14 +60,14 @@ def reply_of(command: RemotingCommand) -> MessageExt:
     body, flags = command.body or b"", header["sysFlag"] or 0
     if body and flags & COMPRESSED:
         body = decompress(body, flags)
-    made = MessageExt(
+    reply = MessageExt(
         header["topic"] or "", body, queue_id=header["queueId"] or 0, flag=header["flag"] or 0,
         born_timestamp=header["bornTimestamp"] or 0, store_timestamp=header["storeTimestamp"] or 0,
         born_host=header["bornHost"] or "127.0.0.1:0", store_host=header["storeHost"] or "127.0.0.1:0",
         reconsume_times=header["reconsumeTimes"] or 0, properties=parse_properties(header["properties"]),
     )  # fmt: skip
-    made.properties["ARRIVE_TIME"] = str(time.time_ns() // 1_000_000)
-    return made
+    reply.properties["ARRIVE_TIME"] = str(time.time_ns() // 1_000_000)
+    return reply
 
 
 class PendingRequests:

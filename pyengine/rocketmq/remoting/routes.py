@@ -28,7 +28,7 @@ log = logger("pyengine.rocketmq")
 SUCCESS = 0
 NOT_FOUND_TOPIC = 10005
 API_TIMEOUT = 3000  # ms
-ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues anew
+ROUTE_AGE = 30_000  # ms after which a sender asks for a topic's queues again
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,7 +220,7 @@ class Sending:
         attempt(most if queue is None else 0, None)
 
     def send_one_way(self, group: str, message: Message, queue: MessageQueue | None = None) -> None:
-        """Store a message, with nobody told what became of it."""
+        """Store a message without an answer."""
         chosen = queue
         if chosen is None:
             queues = self._publish_queues(message.topic)

@@ -22,7 +22,7 @@ CLIENT_NAMES = (
     "tls.client.keyPassword",
     "tls.client.authServer",
 )
-# What the real client's file may have beside them: it says nothing to this one.
+# What the real client's file may have beside them: they have no effect here.
 OTHER_NAMES = ("tls.enable", "tls.test.mode.enable", "tls.server.", "tls.config.file")
 
 
@@ -73,7 +73,7 @@ def client_ssl_context(properties: Mapping[str, str] | str | Path) -> ssl.SSLCon
             hint = f"did you mean {near!r}?" if near else f"known: {', '.join(CLIENT_NAMES)}"
             raise ConfigurationError(f"{where}: {name}", repr(value), "unknown", hint)
         if not isinstance(value, str):
-            raise ConfigurationError(f"{where}: {name}", repr(value), "a text is needed")
+            raise ConfigurationError(f"{where}: {name}", repr(value), "a string is needed")
     auth = given.get("tls.client.authServer", "true").lower()
     if auth not in ("true", "false"):
         raise ConfigurationError(f"{where}: tls.client.authServer", repr(auth), "true or false is needed")

@@ -74,7 +74,7 @@ class Promise:
 
 
 class Receiver(Protocol):
-    """What a transport tells of its connection. No two calls overlap; the thread is any."""
+    """What a transport reports of its connection. No two calls overlap; the thread is any."""
 
     def received(self, data: bytes) -> None:
         """Bytes of the other end have arrived."""

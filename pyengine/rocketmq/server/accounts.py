@@ -53,10 +53,10 @@ def read_accounts(path: Path) -> Accounts:
     found: dict[str, SessionCredentials] = {}
     for number, each in enumerate(listed):
         place = f"accounts[{number}]"
-        made = _account(path, place, each)
-        if made.access_key in found:
-            raise InvalidSourceError(str(path), f"{place}: accessKey {made.access_key} is there twice", HINT)
-        found[made.access_key] = made
+        account = _account(path, place, each)
+        if account.access_key in found:
+            raise InvalidSourceError(str(path), f"{place}: accessKey {account.access_key} is there twice", HINT)
+        found[account.access_key] = account
         left_out += _left_out(place, each)
     return Accounts(tuple(found.values()), tuple(left_out))
 

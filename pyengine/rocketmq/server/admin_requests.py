@@ -41,7 +41,8 @@ Process = Callable[[Connection, RemotingCommand], RemotingCommand | None]
 
 
 class AdminRequests:
-    """One broker as administrators see it. clients: who is connected to it. groups: the groups that it knows."""
+    """One broker as administrators see it. clients: those that are connected to it. groups: the groups that it
+    knows."""
 
     def __init__(
         self, served: Served, node: BrokerNode, clients: ClientTable, groups: SubscriptionGroups, stats: Stats
@@ -102,7 +103,7 @@ class AdminRequests:
         config = TopicConfig(read, write, perm, bool(header["order"]), header["topicSysFlag"] or 0)
         if self._node.topic_config(topic) != config:
             self._node.update_topic(topic, config)
-        return answer(request, 0, "not set any response code")  # which the real one says of its success
+        return answer(request, 0, "not set any response code")  # which the real one answers on success
 
     def _delete_topic(self, connection: Connection, request: RemotingCommand) -> RemotingCommand:
         topic = read_header("DeleteTopicRequestHeader", request.ext_fields)["topic"]
@@ -227,7 +228,7 @@ class AdminRequests:
                     "remoteIP": client.connection.remote_address,
                     "language": client.language,
                     "version": client.version,
-                    "lastUpdateTimestamp": client.seen,
+                    "lastUpdateTimestamp": client.last_heartbeat,
                 }
                 for client in clients
             ]

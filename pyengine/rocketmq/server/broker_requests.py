@@ -74,7 +74,7 @@ from pyengine.visible import logger
 
 log = logger("pyengine.rocketmq.broker")
 
-MAX_SUSPEND = 600_000  # ms that a pull may wait, whatever it asks for: its client may be gone
+MAX_SUSPEND = 600_000  # ms that a pull may wait, regardless of what it asks for: its client may be gone
 MAX_PULLS = 10_000  # of a connection that wait at the same time
 DEFAULT_QUERY_MOST = 32  # messages that a query by unique key brings (defaultQueryMaxNum)
 MOST_NEW_QUEUES = 8  # of a topic that a send makes (defaultTopicQueueNums)
@@ -131,7 +131,7 @@ class BrokerRequests:
         return process(connection, request)
 
     def closed(self, connection: Connection) -> None:
-        """The members of the connection are gone, which the others of their groups are told."""
+        """The members of the connection are gone, and the others of their groups are notified."""
         for client in self.clients.gone(connection):
             for group in sorted(client.groups):
                 self.served.broker.leave(client.client_id, group, [self.node])

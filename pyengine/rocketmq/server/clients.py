@@ -11,19 +11,19 @@ from pyengine.rocketmq.server.connections import Connection
 
 @dataclass(slots=True, eq=False)
 class RemoteClient:
-    """One client id on one connection. language, version: as it said. seen: its last heartbeat, ms."""
+    """One client id on one connection. language, version: as it said. last_heartbeat: ms."""
 
     connection: Connection
     client_id: str
     language: str | None = None
     version: int = 0
-    seen: int = 0
+    last_heartbeat: int = 0
     groups: set[str] = field(default_factory=set)
     producer_groups: set[str] = field(default_factory=set)
 
 
 class ClientTable:
-    """Who is connected to one broker. Safe from any thread."""
+    """The clients that are connected to one broker. Safe from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class ClientTable:
             found = self._clients.get((connection, client_id))
             if found is None:
                 found = self._clients[connection, client_id] = RemoteClient(connection, client_id)
-            found.language, found.version, found.seen = language, version, now
+            found.language, found.version, found.last_heartbeat = language, version, now
             self._by_id[client_id] = found
             return found
 
@@ -62,17 +62,17 @@ class ClientTable:
                     del self._by_id[client.client_id]
 
     def of(self, client_id: str) -> RemoteClient | None:
-        """The client, where it was heard last; None if it is not connected."""
+        """The client, with the connection of its last heartbeat; None if it is not connected."""
         with self._lock:
             return self._by_id.get(client_id)
 
     def producers(self, group: str) -> list[RemoteClient]:
-        """Who sends for a producer group, in the order of joining."""
+        """The clients of a producer group, in the order of joining."""
         with self._lock:
             return [found for found in self._clients.values() if group in found.producer_groups]
 
     def all_producers(self) -> dict[str, list[RemoteClient]]:
-        """Producer group -> who sends for it."""
+        """Producer group -> its clients."""
         found: dict[str, list[RemoteClient]] = {}
         with self._lock:
             for client in self._clients.values():

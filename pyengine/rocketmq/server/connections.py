@@ -234,7 +234,7 @@ class Connection:
 
 class _SocketTransport:
     """An accepted socket. accepted, last_read: when it was, and when the last byte came, seconds of the monotonic
-    clock. tls: its TLS, None for a plain one; is_new: nothing has come yet that says which.
+    clock. tls: its TLS, None for a plain one; is_new: no byte has come yet that decides it.
     """
 
     def __init__(self, server: RemotingServer, accepted: socket.socket) -> None:
@@ -346,7 +346,7 @@ class RemotingServer:
 
     clock: of the time that a client has for an answer. after: called there when requests were processed.
     max_frame_size, max_connections, idle_timeout (seconds): limits; a peer beyond them is disconnected. ssl_context:
-    clients may speak TLS, and with tls_mode ``enforcing`` must; on the same ports, as their first byte says which.
+    clients may speak TLS, and with tls_mode ``enforcing`` must; on the same ports, as their first byte decides.
     """
 
     def __init__(
@@ -590,18 +590,18 @@ def address_text(place: Sequence[object]) -> str:
 
 def listening_socket(host: str, port: int) -> socket.socket:
     """A socket that listens; port 0: any free one. Raises InvalidSourceError where it cannot be had."""
-    made = None
+    listening = None
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind, protocol)
+        listening = socket.socket(family, kind, protocol)
         if os.name == "posix":  # elsewhere it lets two programs have one port
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        made.bind(place)
-        made.listen(BACKLOG)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(place)
+        listening.listen(BACKLOG)
     except OSError as error:
-        if made is not None:
-            made.close()
+        if listening is not None:
+            listening.close()
         hint = "another program has it: give another port" if error.errno == errno.EADDRINUSE else ""
         problem = f"cannot be listened at: {error.strerror or error}"
         raise InvalidSourceError(f"{host}:{port}", problem, hint) from error
-    return made
+    return listening

@@ -1,4 +1,4 @@
-"""What a broker is told of consumer groups beside their members (SubscriptionGroupManager)."""
+"""The settings of consumer groups at a broker (SubscriptionGroupManager)."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class SubscriptionGroups:
             found = self._configs.get(group)
             if found is not None:
                 return found
-            made = self._configs[group] = _plain(group)
+            config = self._configs[group] = _plain(group)
         self._keep(self.as_wrapper())
-        return made
+        return config
 
     def update(self, config: dict[str, Any]) -> None:
         """Set it (updateSubGroup)."""
@@ -71,7 +71,7 @@ class SubscriptionGroups:
 
 
 def _plain(group: str) -> dict[str, Any]:
-    """A group's settings where nobody has set any."""
-    made = read_body("SubscriptionGroupConfig", write_body("SubscriptionGroupConfig", {"groupName": group}))
-    assert made is not None
-    return made
+    """The default settings of a group."""
+    config = read_body("SubscriptionGroupConfig", write_body("SubscriptionGroupConfig", {"groupName": group}))
+    assert config is not None
+    return config

@@ -44,7 +44,9 @@ class NameServer:
         }
 
     def requested(self, connection: Connection, request: RemotingCommand) -> RemotingCommand | None:
-        if request.code != ROUTE:  # a real name server checks nobody: a wrong key fails at the broker, which says why
+        if (
+            request.code != ROUTE
+        ):  # a real name server checks no key: a wrong one fails at the broker, which reports why
             self._served.check_access(request)
         process = self._requests.get(request.code)
         if process is None:

@@ -26,7 +26,7 @@ CALL_TIMEOUT = 10_000  # ms that the client which asked may take to receive a re
 
 
 class ReplyRequests:
-    """The replies that one broker passes on. clients: who is connected to it."""
+    """The replies that one broker passes on. clients: those that are connected to it."""
 
     def __init__(self, served: Served, node: BrokerNode, clients: ClientTable) -> None:
         self._served = served
@@ -86,7 +86,7 @@ class ReplyRequests:
         properties: dict[str, str],
         problem: str | None,
     ) -> RemotingCommand:
-        """Store the reply (storeReplyMessageEnable). problem: why nobody got it; the answer then says so."""
+        """Store the reply (storeReplyMessageEnable). problem: why no client got it, which the answer then has."""
         origin = remote_send(connection, header, self._node.clock.now())
         topic, queue_id = header["topic"] or "", header["queueId"] if header["queueId"] is not None else -1
         message = Message(topic, request.body, properties=properties, flag=header["flag"] or 0)

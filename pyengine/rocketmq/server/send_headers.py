@@ -29,7 +29,7 @@ def send_header(request: RemotingCommand) -> dict[str, Any]:
 
 
 def remote_send(connection: Connection, header: dict[str, Any], now: int) -> RemoteSend:
-    """Where the message of a send comes from. now: ms, where its header does not say when it was sent."""
+    """Where the message of a send comes from. now: ms, used if its header has no time of sending."""
     host = host_bytes(connection.remote_address)
     return RemoteSend(
         header["bornTimestamp"] or now, host, connection.remote_address,

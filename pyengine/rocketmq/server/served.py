@@ -34,8 +34,8 @@ class EmbeddedCluster(Protocol):
 
 
 class Served:
-    """A cluster on the network. ports: of its brokers. accounts: whose requests are served; everybody's without any.
-    new_queues: of TBW102, 0 where no send makes a topic.
+    """A cluster on the network. ports: of its brokers. accounts: whose requests are served; None serves any client.
+    new_queues: of TBW102, 0 if no send makes a topic.
     """
 
     cluster = CLUSTER

@@ -96,7 +96,7 @@ class Serving:
         return [self._served.address(name, host) for name in self._served.nodes]
 
     def start(self) -> None:
-        """Serve in a thread of its own. Under a ManualClock whoever owns the clock serves: :meth:`run`."""
+        """Serve in a thread of its own. Under a ManualClock the clock's thread serves: :meth:`run`."""
         if not self._manual:
             self._thread = threading.Thread(target=self.server.run, name="RemotingServer", daemon=True)
             self._thread.start()

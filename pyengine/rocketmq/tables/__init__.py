@@ -1,1 +1,1 @@
-"""Answers about columns and lists: who owns which queue, which group takes which row."""
+"""Answers about columns and lists: the owner of each queue, the group that takes each row."""

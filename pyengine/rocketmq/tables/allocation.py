@@ -1,4 +1,4 @@
-"""RocketMQ's allocation strategies: who owns which message queue of a topic, exact to the queue.
+"""RocketMQ's allocation strategies: the owner of each message queue of a topic, exact to the queue.
 
 A strategy is a frozen value with RocketMQ's own name. ``allocate`` answers for one client, as the real classes do;
 ``plan`` answers for all clients at once. No strategy sorts: ``sort_queues`` and ``sort_client_ids`` give the order in
@@ -54,7 +54,7 @@ class Strategy(Protocol):
         """The queues of one client, in the real class's order."""
 
     def plan(self, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
-        """The owner of every queue: int32, shape (len(queues),), positions in ``client_ids``, -1 for nobody."""
+        """The owner of every queue: int32, shape (len(queues),), positions in ``client_ids``, -1 for none."""
 
 
 def _utf16(text: str) -> bytes:
@@ -63,7 +63,8 @@ def _utf16(text: str) -> bytes:
 
 
 def in_a_list(name: str, values: Iterable[T]) -> list[T]:
-    """Values as a list. Raises AllocationError for a text, whose letters would be taken for them, and what is none."""
+    """Values as a list. Raises AllocationError for a string, whose letters would be taken for values, and for anything
+    that is not iterable."""
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise _no_list(name, values)
     return list(values)
@@ -80,7 +81,7 @@ _KINDS = {
 
 def _no_list(name: str, value: object) -> AllocationError:
     kind, example = _KINDS[name]
-    return AllocationError(name, value, f"{name} = {value!r} is no list of {kind}; give one, as {example}")
+    return AllocationError(name, value, f"{name} = {value!r} is not a list of {kind}; give one, as {example}")
 
 
 def _check_lists(queues: object, client_ids: object) -> None:
@@ -104,7 +105,7 @@ def sort_queues(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
 
 def queue_order(queues: list[MessageQueue]) -> tuple[npt.NDArray[np.int64] | None, npt.NDArray[np.int64]] | None:
     """Places of queues in the order of ``sort_queues`` (None: they are in it), and where each topic begins in it; None
-    for a list that is not of a text, a text and a number of 64 bits each.
+    for a list whose entries are not (string, string, number of 64 bits).
 
     Names become ranks and a queue one number, which is sorted as such: few names are compared.
     """
@@ -138,7 +139,7 @@ def _ranks(names: list[str]) -> npt.NDArray[np.int64]:
 
 def sort_client_ids(client_ids: Iterable[str]) -> list[str]:
     """Client ids in the order of RebalanceImpl: as Java compares strings, by UTF-16 code units. Raises AllocationError
-    for what is no list of texts."""
+    for anything but a list of strings."""
     ids = in_a_list("client_ids", client_ids)
     for each in ids:
         if not isinstance(each, str):
@@ -159,7 +160,7 @@ def _is_member(
     """
     if client_id is not None and not isinstance(client_id, str):
         raise AllocationError(
-            "client_id", client_id, f"client_id = {client_id!r} is no client id; give a text, as 'c1'"
+            "client_id", client_id, f"client_id = {client_id!r} is not a client id; give a string, as 'c1'"
         )
     if not client_id:
         raise AllocationError("client_id", client_id, "currentCID is empty")
@@ -175,10 +176,10 @@ def _is_member(
 
 
 def _first_positions_only(owners: Owners, client_ids: Sequence[str]) -> Owners:
-    """A repeated client id acts at its first position; what belongs to the later ones belongs to nobody."""
+    """A repeated client id acts at its first position; what belongs to the later ones has no owner."""
     if len(set(client_ids)) != len(client_ids):
-        seen: set[str] = set()
-        acts = np.array([not (client_id in seen or seen.add(client_id)) for client_id in client_ids])  # type: ignore[func-returns-value]
+        met: set[str] = set()
+        acts = np.array([not (client_id in met or met.add(client_id)) for client_id in client_ids])  # type: ignore[func-returns-value]
         owners = np.where(owners >= 0, np.where(acts[owners], owners, -1), -1).astype(np.int32)
     return owners
 
@@ -228,7 +229,7 @@ class AllocateMessageQueueByMachineRoom:
     """Only queues of brokers named ``room@broker`` in the given rooms; the remainder from the tail (spec rocketmq 3.4).
 
     consumer_idcs: the rooms; None (never set) fails as in the real class, on the first broker with a room. Raises
-    AllocationError for what are no rooms.
+    AllocationError for a value of another type.
     """
 
     consumer_idcs: frozenset[str] | None = None
@@ -271,7 +272,7 @@ class AllocateMessageQueueByMachineRoom:
 @frozen
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByConfig:
-    """The configured list, whatever the topic has and whoever asks (spec rocketmq 3.3).
+    """The configured list, for any topic and any client (spec rocketmq 3.3).
 
     message_queues: the list; None (never set) owns nothing. Raises AllocationError for what is none.
     """
@@ -431,7 +432,9 @@ def named_strategy(strategy: str | Strategy) -> Strategy:
     if not isinstance(strategy, str):
         if isinstance(strategy, type) or not callable(getattr(strategy, "allocate", None)):
             hint = "give a name, as 'AVG', or an object, as AllocateMessageQueueAveragely()"
-            raise AllocationError("strategy", strategy, f"strategy = {strategy!r} is no allocation strategy; {hint}")
+            raise AllocationError(
+                "strategy", strategy, f"strategy = {strategy!r} is not an allocation strategy; {hint}"
+            )
         return strategy
     if strategy not in _BY_NAME:
         hint = did_you_mean(strategy, _BY_NAME)
@@ -452,7 +455,8 @@ def allocate(
     queues: MessageQueue or (topic, broker name, queue id) tuples, in the order in which they are handed over; one that
     is listed twice counts as two, as in the real classes, so that two clients may get it.
     Returns the client's queues in the real class's order; empty if the client is not in the list.
-    Raises AllocationError with RocketMQ's own text for empty input, with ours for what is no queue or no client id.
+    Raises AllocationError with RocketMQ's own text for empty input, with ours for a value that is not a queue or a
+    client id.
     """
     chosen = named_strategy(strategy)
     try:
@@ -463,7 +467,7 @@ def allocate(
 
 
 def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> Owners:
-    """The owner of every queue at once: int32, shape (len(queues),), positions in ``client_ids``, -1 for nobody.
+    """The owner of every queue at once: int32, shape (len(queues),), positions in ``client_ids``, -1 for none.
 
     The same answer as ``allocate`` for each client in turn, without asking each. Raises AllocationError as it does, but
     AVG and AVG_BY_CIRCLE, which go by numbers alone, do not look at each queue and client id.
@@ -479,7 +483,7 @@ def allocate_all(strategy: str | Strategy, queues: Sequence[MessageQueue], clien
 
 
 def check_given(queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> None:
-    """Raise AllocationError for the first argument that is no list of queues or of client ids."""
+    """Raise AllocationError for the first argument that is not a list of queues or of client ids."""
     _check_lists(queues, client_ids)
     for client_id in client_ids:
         if not isinstance(client_id, str):
@@ -494,4 +498,4 @@ def _check_queues(name: str, queues: Sequence[MessageQueue]) -> None:
 
 
 def _strange(name: str, values: object, one: object, kind: str) -> AllocationError:
-    return AllocationError(name, values, f"{name} has {one!r}, which is no {kind}; give a list as {_KINDS[name][1]}")
+    return AllocationError(name, values, f"{name} has {one!r}, which is not a {kind}; give a list as {_KINDS[name][1]}")

@@ -91,7 +91,7 @@ class ConsumerGroup:
 
     @cached_property
     def data(self) -> dict[str, SubscriptionData]:
-        """What the broker is told of each topic."""
+        """The subscription to each topic as a heartbeat has it."""
         found = {topic: build_subscription(topic, selector) for topic, selector in self.subscriptions.items()}
         if self.message_model is MessageModel.CLUSTERING:
             retry = retry_topic(self.name)
@@ -129,7 +129,7 @@ class ConsumerGroups:
         return found
 
     def owners(self, group: ConsumerGroup, topic: str) -> Owners:
-        """The owner of each queue of a topic, as a position in the sorted client ids of the group; -1 nobody."""
+        """The owner of each queue of a topic, as a position in the sorted client ids of the group; -1 none."""
         queues = self.by_topic.get(topic, [])
         if not queues or not group.client_ids:
             return np.full(len(queues), -1, np.int32)
@@ -151,14 +151,14 @@ class ConsumerGroups:
 
 
 def dispatch_messages(groups: ConsumerGroups, messages: pa.Table | pa.RecordBatch, rows: Any) -> pa.Table:
-    """Who gets each message: a line for every row and group that subscribes to its topic, as CONSUMPTION_SCHEMA.
+    """The consumer of each message: a line for every row and group that subscribes to its topic, as CONSUMPTION_SCHEMA.
 
-    rows: int64 array, the number of each row, null if it has none. consumer: the client id, null if nobody gets it.
-    reason: null, or "filtered" (the subscription refuses it), "evaluation_error" (its SQL92 cannot be evaluated, so the
-    broker does not send it), "no_owner" (the allocation gives the queue to nobody), and, with group null, "no_group"
-    (no group subscribes to the topic) and "unknown_queue" (the topic has no such message queue). Broadcasting gives a
-    line for every client. Lines come by row, then group in the order given, then client. Raises MissingColumnError,
-    UnsupportedColumnError where a topic, broker, tag or id is no text or a queue id no int.
+    rows: int64 array, the number of each row, null if it has none. consumer: the client id, null if no consumer gets
+    it. reason: null, or "filtered" (the subscription refuses it), "evaluation_error" (its SQL92 cannot be evaluated, so
+    the broker does not send it), "no_owner" (the allocation gives the queue to no client), and, with group null,
+    "no_group" (no group subscribes to the topic) and "unknown_queue" (the topic has no such message queue).
+    Broadcasting gives a line for every client. Lines come by row, then group in the order given, then client. Raises
+    MissingColumnError, UnsupportedColumnError if a topic, broker, tag or id is not a string or a queue id not an int.
     """
     groups.columns_read(messages.schema.names)
     batch = (messages if isinstance(messages, pa.Table) else pa.Table.from_batches([messages])).combine_chunks()
@@ -182,7 +182,7 @@ class _Work:
         self.tags = (_cast(batch, at.tags, pa.string()) if at.tags else pa.nulls(size, pa.string())).dictionary_encode()
         self.codes = pc.fill_null(self.tags.indices, -1).to_numpy(zero_copy_only=False)
         self.verdicts: dict[tuple[str, str], tuple[Mask, Mask]] = {}
-        self.lines: list[tuple[Any, int, Any, int]] = []  # places, group, clients (-1 nobody), reason
+        self.lines: list[tuple[Any, int, Any, int]] = []  # places, group, clients (-1 none), reason
         self.clients = [sort_client_ids(group.client_ids) for group in groups.groups]
 
     def serve(self, topic: str | None) -> None:

@@ -1,4 +1,4 @@
-"""Who owns which queue of all topics, how even that is, and what moves when clients come and go."""
+"""The owner of each queue of all topics, how even that is, and what moves when clients come and go."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Skew(NamedTuple):
 
 
 class Move(NamedTuple):
-    """A queue that changes its owner; None is nobody."""
+    """A queue that changes its owner; None is no owner."""
 
     queue: MessageQueue
     before: str | None
@@ -62,7 +62,7 @@ class AllocationPlan:
     """The owners of all queues of several topics, each topic allocated by itself, as the real rebalance does it.
 
     queues: sorted as RebalanceImpl sorts them, so that a topic's queues lie together. client_ids: sorted likewise.
-    owners: int32, shape (len(queues),), positions in client_ids, -1 for nobody.
+    owners: int32, shape (len(queues),), positions in client_ids, -1 for none.
     """
 
     strategy: Strategy
@@ -78,11 +78,11 @@ class AllocationPlan:
         return [self.queues[i] for i in np.flatnonzero(self.owners == position).tolist()]
 
     def owner(self, queue: MessageQueue) -> str | None:
-        """The owner of a queue, None for nobody. Raises AllocationError for a queue that is not in the plan."""
+        """The owner of a queue, None without one. Raises AllocationError for a queue that is not in the plan."""
         try:
             return self._name(list(self.queues).index(queue))
         except ValueError:
-            problem = f"{queue!r} is no queue of the plan; give one of its queues"
+            problem = f"{queue!r} is not a queue of the plan; give one of its queues"
             raise AllocationError("queue", queue, problem) from None
 
     def loads(self) -> list[Load]:
@@ -111,10 +111,10 @@ class AllocationPlan:
     def moves(self, after: AllocationPlan) -> list[Move]:
         """The queues that change their owner from this plan to another one of the same queues.
 
-        Raises AllocationError for plans of different queues and for what is no plan.
+        Raises AllocationError for plans of different queues and for anything but a plan.
         """
         if not isinstance(after, AllocationPlan):
-            raise AllocationError("after", after, f"after = {after!r} is no plan; give one of allocate_topics()")
+            raise AllocationError("after", after, f"after = {after!r} is not a plan; give one of allocate_topics()")
         if list(self.queues) != list(after.queues):
             raise AllocationError("after", after, "plans of different queues cannot be compared")
         numbers = {client_id: i for i, client_id in enumerate(dict.fromkeys([*self.client_ids, *after.client_ids]))}
@@ -126,7 +126,8 @@ class AllocationPlan:
         return allocate_topics(self.strategy, self.queues, [*self.client_ids, *in_a_list("client_ids", client_ids)])
 
     def without_clients(self, client_ids: Iterable[str]) -> AllocationPlan:
-        """The plan after these clients left. Raises AllocationError if nobody is left, or for one that is not in it."""
+        """The plan after these clients left. Raises AllocationError if no client is left, or for one that is not in
+        it."""
         staying = dict.fromkeys(self.client_ids)
         for client_id in in_a_list("client_ids", client_ids):
             if client_id not in self.client_ids:

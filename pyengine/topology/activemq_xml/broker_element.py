@@ -127,7 +127,7 @@ def _choose(reader: ElementReader, wanted: str) -> Element:
     if len(brokers) > 1:
         raise InvalidTopologyError(
             f"has {len(brokers)} brokers", file=root.file, line=brokers[1].line,
-            hint=f"say which with broker=..., one of {', '.join(names)}",
+            hint=f"name it with broker=..., one of {', '.join(names)}",
         )  # fmt: skip
     return brokers[0]
 
@@ -158,7 +158,7 @@ def _adapter(reader: ElementReader, prop: Property, found: dict[str, Any]) -> tu
             if strategy in ("always", "periodic", "never"):
                 found["journal_disk_sync_strategy"] = strategy
         elif name == "enableJournalDiskSyncs" and isinstance(value, str):
-            # Older than the strategy, and what says so: true is always, false never.
+            # Older than the strategy: true is always, false never.
             found["journal_disk_sync_strategy"] = "always" if reader.flag(only, inner) else "never"
     return only.kind, folder
 
@@ -190,7 +190,7 @@ def _is_artemis(root: Element) -> bool:
 
 def _store(found: Mapping[str, Any], adapter: tuple[str, str] | None) -> str | None:
     """Where a broker keeps its messages: what its store says, or what its data directory and its name make of it; None:
-    in memory, also where a file says nothing of it."""
+    in memory, also if a file has no setting for it."""
     kind, folder = adapter or ("", "")
     if found.get("persistent") is False or kind == "memoryPersistenceAdapter":
         return None

@@ -63,11 +63,11 @@ class ElementReader:
         """A string with its placeholders resolved."""
         value = prop.values[0] if len(prop.values) == 1 else None
         if not isinstance(value, str):
-            self.refuse(element, prop.name, None, "must be a text", f'write {prop.name}="..."')
+            self.refuse(element, prop.name, None, "must be a string", f'write {prop.name}="..."')
         return self.context.text(value, prop.element, prop.name)
 
     def text_at_runtime(self, element: Element, prop: Property, otherwise: str) -> str | None:
-        """A text that changes no answer; None, and listed, where only the running broker knows it."""
+        """A string that changes no answer; None, and listed, if only the running broker knows it."""
         try:
             return self.text(element, prop)
         except InvalidTopologyError as error:
@@ -154,7 +154,7 @@ class ElementReader:
         return known[only.kind]
 
     def covered_destination(self, element: Element) -> tuple[str, list[Property]]:
-        """The destination of a map entry as a text, and its other properties."""
+        """The destination of a map entry as a string, and its other properties."""
         where = ""
         covering: list[Property] = []
         rest: list[Property] = []
@@ -195,7 +195,7 @@ class ElementReader:
             self.refuse(element, prop.name, value, "must hold a destination", f"{hint} inside it")
         self.used.add(id(value))
         if value.kind not in DESTINATIONS:
-            self.refuse(value, "", None, f"is no destination for {prop.name}", hint)
+            self.refuse(value, "", None, f"is not a destination for {prop.name}", hint)
         inside = self.context.properties(value)
         name = inside.get("physicalName") or inside.get("constructor-arg")
         text = name.values[0] if name and name.values else None

@@ -186,7 +186,7 @@ def test_only_dead_letter_queues_are_retried(make):
     broker = make(policies=[Policy(">", dead_letter_strategy=SharedDeadLetterStrategy(dead_letter_queue="dead"))])
     wire = Wire(broker)
     wire.send("q,dead", 1)
-    with pytest.raises(InvalidDestinationError, match=r"queue://dead is no dead-letter queue.*set_dlq"):
+    with pytest.raises(InvalidDestinationError, match=r"queue://dead is not a dead-letter queue.*set_dlq"):
         broker.retry_messages("dead")
     assert not broker.view("dead").dlq
     broker.set_dlq("dead")

@@ -582,7 +582,7 @@ def test_what_is_no_destination_of_the_right_kind_is_refused(connect):
     for make in (session.create_consumer, session.create_producer(None).send, session.create_browser):
         with pytest.raises(InvalidDestinationError):
             make("x", 5) if make.__name__ == "send" else make(5)
-    with pytest.raises(InvalidDestinationError, match="None is no destination"):
+    with pytest.raises(InvalidDestinationError, match="None is not a destination"):
         session.create_consumer(None)
     with pytest.raises(InvalidDestinationError, match="only topics"):
         session.create_durable_subscriber(session.create_queue("q"), "name")
@@ -634,7 +634,7 @@ def test_what_was_closed_makes_nothing(connect):
 
 def test_a_durable_subscription_has_a_name(connect):
     session = connect(client_id="c").create_session()
-    with pytest.raises(InvalidDestinationError, match="is no name of a durable subscription; give a text"):
+    with pytest.raises(InvalidDestinationError, match="is not the name of a durable subscription; give a string"):
         session.create_durable_subscriber("t", "")
 
 

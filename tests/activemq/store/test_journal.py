@@ -125,9 +125,9 @@ def test_what_a_killed_broker_kept_is_on_the_disk_before_its_journal_is_emptied(
 def test_a_foreign_file_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     SqliteStore(tmp_path).close()
     (tmp_path / JOURNAL).write_text("dear diary")
-    with pytest.raises(StoreError, match="is no journal of a broker"):
+    with pytest.raises(StoreError, match="is not a journal of a broker"):
         SqliteStore(tmp_path)
-    with pytest.raises(StoreError, match="is no journal of a broker"):
+    with pytest.raises(StoreError, match="is not a journal of a broker"):
         StoreReader(tmp_path).newest()
     assert (tmp_path / JOURNAL).read_text() == "dear diary"
 

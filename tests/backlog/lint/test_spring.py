@@ -226,7 +226,7 @@ def test_files_are_known_by_their_names_and_by_what_is_in_them(tmp_path: Path, m
     assert [words in str(error) for (_, error), (_, words) in zip(refused, others.values(), strict=True)] == [True] * 5
     nothing = tmp_path / "application.yml"
     nothing.write_text("server:\n  port: 8080\n")
-    with pytest.raises(InvalidSourceError, match="is a Spring Boot file that says nothing of RocketMQ or ActiveMQ"):
+    with pytest.raises(InvalidSourceError, match="is a Spring Boot file without settings of RocketMQ or ActiveMQ"):
         linting.ask([str(nothing)])
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"rocketmq:\n  consumer:\n    group: g\n")))
     assert linting.ask(["-"])[:2] == ([], [])

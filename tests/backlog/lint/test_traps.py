@@ -403,6 +403,6 @@ def test_parameters_are_read_from_any_spelling() -> None:
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 32.5, float("nan"), True, "1.0", "", [1], "9" * 5000])
 @pytest.mark.parametrize("name", ["pull_threshold_for_topic", "suspend_current_queue_time_millis", "clients"])
 def test_a_parameter_that_no_java_number_holds_is_named(name: str, value: object) -> None:
-    words = f"^{name}: is no whole number: .{{1,60}}; write digits only, of 64 bits$"
+    words = f"^{name}: is not a whole number: .{{1,60}}; write digits only, of 64 bits$"
     with pytest.raises(InvalidSourceError, match=words):
         list(push_consumer.findings({"consumer_group": "g", name: value}))

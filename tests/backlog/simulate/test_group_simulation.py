@@ -399,7 +399,7 @@ def test_what_is_no_group_is_named_at_once() -> None:
         simulate_group(some, ["a"])  # type: ignore[list-item]
     with pytest.raises(ValueError, match=r"queues = 0 \(int\): must be 1 or more"):
         simulate_group(some, [SimulatedClient("c")], queues=0)
-    with pytest.raises(AllocationError, match="strategy = 5 is no allocation strategy"):
+    with pytest.raises(AllocationError, match="strategy = 5 is not an allocation strategy"):
         simulate_group(some, [SimulatedClient("c")], strategy=5)  # type: ignore[arg-type]
 
 

@@ -149,8 +149,8 @@ def test_whole_numbers_beside_fractions_are_doubles_where_one_is_equal(tmp_path:
     assert rows.table.column("n").to_pylist() == [1.0, 1.5, float(2**53), float(2**62), None]
     assert rows.numbers.to_pylist() == [0, 1, 3, 4, 5]
     assert [(each.row, each.reason) for each in rows.rejects] == [
-        (2, "is no double, as the column's other values are"),
-        (6, "is no double, as the column's other values are"),
+        (2, "is not a double, as the column's other values are"),
+        (6, "is not a double, as the column's other values are"),
         (7, "is an integer beyond long"),
     ]
 
@@ -168,8 +168,8 @@ def test_whole_numbers_in_csv_are_rejected_where_their_column_would_round_them(t
     }
     assert rows.numbers.to_pylist() == [0, 1, 3, 4, 5, 8]
     assert [(each.row, each.column, each.value[:17], each.reason) for each in rows.rejects] == [
-        (2, "n", "9007199254740993", "is no double, as the column's other values are"),
-        (6, "n", "-9007199254740993", "is no double, as the column's other values are"),
+        (2, "n", "9007199254740993", "is not a double, as the column's other values are"),
+        (6, "n", "-9007199254740993", "is not a double, as the column's other values are"),
         (7, "n", "92233720368547758", "is an integer beyond long"),
         (9, "n", "9" * 17, "is an integer beyond long"),
     ]

@@ -534,7 +534,7 @@ def test_messages_are_deleted_after_a_number_of_hours(cluster: Cluster, hours: A
 def test_a_queue_is_a_message_queue(cluster: Cluster, queue: Any) -> None:
     broker = cluster.broker
     for ask in (broker.max_offset, broker.min_offset, lambda queue: broker.query_consumer_offset("G", queue)):
-        with pytest.raises(MQClientError, match="is no MessageQueue; give one of broker"):
+        with pytest.raises(MQClientError, match="is not a MessageQueue; give one of broker"):
             ask(queue)
 
 
@@ -618,7 +618,7 @@ def test_what_cannot_be_is_refused() -> None:
             producer.send("T", b"x")
         broker.create_topic("U", 1)
         for where in ({"queue": 0}, {"selector": lambda queues, message, arg: 0}):
-            with pytest.raises(MQClientError, match="0 is no MessageQueue; give one of broker"):
+            with pytest.raises(MQClientError, match="0 is not a MessageQueue; give one of broker"):
                 producer.send("U", b"x", **where)  # type: ignore[call-overload]
         broker.create_topic("T", 2)
         for queues in (0, 1_000_001, 2**31 - 1):

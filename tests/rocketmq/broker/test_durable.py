@@ -145,7 +145,7 @@ def test_a_copy_of_the_lock_in_a_forked_process_does_not_keep_the_folder(tmp_pat
 
 def test_more_queues_than_an_int_are_refused() -> None:
     text = '{"topicConfigTable":{"T":{"readQueueNums":2147483647}}}'
-    with pytest.raises(InvalidSourceError, match="readQueueNums = 2147483647 is no number from 0 to 1000000"):
+    with pytest.raises(InvalidSourceError, match="readQueueNums = 2147483647 is not a number from 0 to 1000000"):
         read_topics(text, "topics.json")
 
 

@@ -65,5 +65,7 @@ def test_the_default_is_half_an_hour_ago_in_any_zone(zone: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("given", [None, 20240101000000, b"20240101000000"])
 def test_what_is_no_text_is_named(given: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"^text=.*: must be a text; give yyyyMMddHHmmss, as '20240101000000'"):
+    with pytest.raises(
+        ConfigurationError, match=r"^text=.*: must be a string; give yyyyMMddHHmmss, as '20240101000000'"
+    ):
         parse_consume_timestamp(given)  # type: ignore[arg-type]

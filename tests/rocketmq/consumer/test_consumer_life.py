@@ -140,9 +140,9 @@ def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
 @pytest.mark.parametrize(
     ("topic", "expression", "words"),
     [
-        (None, "*", "topic=None: must be a text"),
-        (["T"], "*", re.escape("topic=['T']: must be a text")),
-        ("T", 5, "expression=5: a text is needed; give a text of tags"),
+        (None, "*", "topic=None: must be a string"),
+        (["T"], "*", re.escape("topic=['T']: must be a string")),
+        ("T", 5, "expression=5: a string is needed; give a text of tags"),
     ],
 )
 def test_what_is_no_text_is_subscribed_to_neither_before_nor_meanwhile(topic: Any, expression: Any, words: str) -> None:
@@ -166,7 +166,7 @@ def test_what_is_no_text_is_subscribed_to_neither_before_nor_meanwhile(topic: An
 @pytest.mark.parametrize(
     ("name", "value", "hint"),
     [
-        ("consumer_group", b"G", "must be a text"),
+        ("consumer_group", b"G", "must be a string"),
         ("broker", "10.0.0.1:9876", "no RocketMQ cluster; give a rocketmq.Broker"),
         ("clock", 5, "a clock of pyengine.clock is needed"),
     ],

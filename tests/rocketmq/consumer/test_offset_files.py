@@ -146,7 +146,7 @@ def test_what_a_power_failure_leaves_behind_a_document_is_blank() -> None:
     "text", ['{5:{"T@G":{0:5}}}', '{"dataVersion":{1:2},"offsetTable":{}}', '{{"a":1}:2,"offsetTable":{"T@G":{0:5}}}']
 )
 def test_a_member_without_a_name_is_refused_as_by_the_real_broker(text: str) -> None:
-    with pytest.raises(InvalidSourceError, match="is no name of a member; put it in quotes, or remove it"):
+    with pytest.raises(InvalidSourceError, match="is not a name of a member; put it in quotes, or remove it"):
         read_consumer_offsets(text)
     with pytest.raises(InvalidSourceError, match="no name of a member"):
         read_topics('{"topicConfigTable":{7:{"readQueueNums":3}}}', "topics.json")

@@ -783,7 +783,7 @@ def test_start_refuses_in_the_real_words(site: Site) -> None:
             site.consumer(group="I", **{name: 0})
     site.clock.advance(60_000)
     for name, value in (("instance_name", None), ("client_ip", 5), ("unit_name", 5), ("consume_timestamp", 5)):
-        with pytest.raises(ConfigurationError, match=f"{name}={value!r}: a text is needed"):
+        with pytest.raises(ConfigurationError, match=f"{name}={value!r}: a string is needed"):
             site.consumer(group="I", **{name: value})
     with pytest.raises(ConfigurationError, match="allocate_message_queue_strategy='AVG': a strategy is needed"):
         site.consumer(group="I", allocate_message_queue_strategy="AVG")

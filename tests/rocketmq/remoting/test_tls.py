@@ -145,7 +145,7 @@ def test_the_real_clients_file_is_read(permissive: rocketmq.Broker, tmp_path: Pa
         ({"tls.client.keyPath": "x"}, "a key without tls.client.certPath"),
         (OWN | {"tls.client.keyPath": __file__}, "certPath"),
         ({"tls.client.authServer": "maybe"}, "true or false"),
-        ({"tls.client.certPath": 1}, "a text is needed"),
+        ({"tls.client.certPath": 1}, "a string is needed"),
         ("nowhere.properties", "cannot be read"),
     ],
 )

@@ -154,13 +154,13 @@ def test_an_unknown_strategy_is_refused_with_a_suggestion() -> None:
 @pytest.mark.parametrize(
     ("strategy", "queues", "clients", "words"),
     [
-        (None, [("T", "a", 0)], ["c"], "strategy = None is no allocation strategy; give a name, as 'AVG'"),
-        (rocketmq.AllocateMessageQueueAveragely, [("T", "a", 0)], ["c"], "is no allocation strategy"),
-        ("AVG", 5, ["c"], "queues = 5 is no list of message queues"),
-        ("CONSISTENT_HASH", ["T"], ["c"], "queues has 'T', which is no message queue"),
-        ("CONSISTENT_HASH", [("T", 1, 0)], ["c"], "queues has ('T', 1, 0), which is no message queue"),
-        ("AVG", [("T", "a", 0)], 5, "client_ids = 5 is no list of client ids"),
-        ("CONSISTENT_HASH", [("T", "a", 0)], ["c", 1], "client_ids has 1, which is no client id"),
+        (None, [("T", "a", 0)], ["c"], "strategy = None is not an allocation strategy; give a name, as 'AVG'"),
+        (rocketmq.AllocateMessageQueueAveragely, [("T", "a", 0)], ["c"], "is not an allocation strategy"),
+        ("AVG", 5, ["c"], "queues = 5 is not a list of message queues"),
+        ("CONSISTENT_HASH", ["T"], ["c"], "queues has 'T', which is not a message queue"),
+        ("CONSISTENT_HASH", [("T", 1, 0)], ["c"], "queues has ('T', 1, 0), which is not a message queue"),
+        ("AVG", [("T", "a", 0)], 5, "client_ids = 5 is not a list of client ids"),
+        ("CONSISTENT_HASH", [("T", "a", 0)], ["c", 1], "client_ids has 1, which is not a client id"),
     ],
 )
 def test_what_is_no_strategy_no_queue_and_no_client_is_named(
@@ -188,7 +188,7 @@ class _Own(rocketmq.AllocateMessageQueueAveragely):
 def test_what_a_users_strategy_could_not_work_with_is_named_or_its_own_error_raised() -> None:
     queue = rocketmq.MessageQueue("T", "b", 0)
     assert rocketmq.allocate(_Own(), "G", "c1", [queue], ["c1"]) == [queue]
-    for queues, words in ((5, "queues = 5 is no list"), ([queue, 7], "queues has 7, which is no message queue")):
+    for queues, words in ((5, "queues = 5 is not a list"), ([queue, 7], "queues has 7, which is not a message queue")):
         with pytest.raises(rocketmq.AllocationError, match=words):
             rocketmq.allocate(_Own(), "G", "c1", queues, ["c1"])  # type: ignore[arg-type]
     with pytest.raises(AttributeError, match="queue_id"):
@@ -211,19 +211,28 @@ def test_virtual_nodes_are_counted(count: Any) -> None:
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: rocketmq.sort_queues([1]), "queues has 1, which is no message queue"),
-        (lambda: rocketmq.sort_queues([("T", "a", 0), ("T", 5, 0)]), r"queues has \('T', 5, 0\), which is no message"),
-        (lambda: rocketmq.AllocateMessageQueueByConfig(5), "message_queues = 5 is no list of message queues"),
-        (lambda: rocketmq.AllocateMessageQueueByConfig([("T", 0)]), "message_queues has .*, which is no message queue"),
-        (lambda: rocketmq.AllocateMessageQueueByMachineRoom("hz"), "consumer_idcs = 'hz' is no list of machine rooms"),
-        (lambda: rocketmq.AllocateMessageQueueByMachineRoom({1}), "consumer_idcs has 1, which is no machine room"),
+        (lambda: rocketmq.sort_queues([1]), "queues has 1, which is not a message queue"),
+        (
+            lambda: rocketmq.sort_queues([("T", "a", 0), ("T", 5, 0)]),
+            r"queues has \('T', 5, 0\), which is not a message",
+        ),
+        (lambda: rocketmq.AllocateMessageQueueByConfig(5), "message_queues = 5 is not a list of message queues"),
+        (
+            lambda: rocketmq.AllocateMessageQueueByConfig([("T", 0)]),
+            "message_queues has .*, which is not a message queue",
+        ),
+        (
+            lambda: rocketmq.AllocateMessageQueueByMachineRoom("hz"),
+            "consumer_idcs = 'hz' is not a list of machine rooms",
+        ),
+        (lambda: rocketmq.AllocateMessageQueueByMachineRoom({1}), "consumer_idcs has 1, which is not a machine room"),
         (lambda: rocketmq.AllocateMachineRoomNearby("AVG", _Rooms()), "inner = 'AVG' is a strategy's name"),
-        (lambda: rocketmq.AllocateMachineRoomNearby(5, _Rooms()), "strategy = 5 is no allocation strategy"),
+        (lambda: rocketmq.AllocateMachineRoomNearby(5, _Rooms()), "strategy = 5 is not an allocation strategy"),
         (
             lambda: rocketmq.AllocateMachineRoomNearby(rocketmq.AllocateMessageQueueAveragely(), 5),
             "machine_room_resolver = 5 has no method broker_de",
         ),
-        (lambda: rocketmq.allocate("AVG", "g", 5, [("T", "a", 0)], ["c"]), "client_id = 5 is no client id"),
+        (lambda: rocketmq.allocate("AVG", "g", 5, [("T", "a", 0)], ["c"]), "client_id = 5 is not a client id"),
     ],
 )
 def test_what_no_strategy_can_work_with_is_named_where_it_is_given(make: Any, problem: str) -> None:
@@ -236,8 +245,8 @@ def test_what_no_strategy_can_work_with_is_named_where_it_is_given(make: Any, pr
     [
         (lambda: rocketmq.hash_code(5), "text=5: must be a text"),
         (lambda: rocketmq.tags_code(b"A"), "tags=b'A': must be a text"),
-        (lambda: rocketmq.retry_topic(5), "group=5: must be a text"),
-        (lambda: rocketmq.dlq_topic(None), "group=None: must be a text"),
+        (lambda: rocketmq.retry_topic(5), "group=5: must be a string"),
+        (lambda: rocketmq.dlq_topic(None), "group=None: must be a string"),
         (lambda: rocketmq.consume_stats(5, "g"), "cluster=5: no RocketMQ cluster"),
         (lambda: rocketmq.RemoteBrokerOffsetStore(5, "g"), "api=5: no RocketMQ cluster"),
         (lambda: rocketmq.LocalFileOffsetStore("c", "g", directory=5), "directory=5: a path is needed"),
@@ -255,10 +264,10 @@ def test_what_is_no_queue_is_allocated_to_nobody(strategy: str, strange: Any) ->
     queues = [rocketmq.MessageQueue("T", "room@b", 0), strange]
     for listed in (queues, (strange,)):
         with pytest.raises(
-            rocketmq.AllocationError, match=r"^queues has .*, which is no message queue; give a list as"
+            rocketmq.AllocationError, match=r"^queues has .*, which is not a message queue; give a list as"
         ):
             rocketmq.allocate(strategy, "G", "c1", listed, ["c1"])
-    with pytest.raises(rocketmq.AllocationError, match=r"^client_ids has 1, which is no client id; give a list as"):
+    with pytest.raises(rocketmq.AllocationError, match=r"^client_ids has 1, which is not a client id; give a list as"):
         rocketmq.allocate(strategy, "G", "c1", queues[:1], ["c1", 1])  # type: ignore[list-item]
 
 

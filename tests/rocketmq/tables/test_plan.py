@@ -110,8 +110,8 @@ def test_what_a_real_broker_keeps_for_itself_is_not_planned(tmp_path: Path) -> N
     ("text", "words"),
     [
         ("[]", "lists no queue"),
-        ("3", "is no list of topics"),
-        ('{"T": "x"}', "T: 'x' is no number of queues"),
+        ("3", "is not a list of topics"),
+        ('{"T": "x"}', "T: 'x' is not a number of queues"),
         ('[["T", 1, 0]]', "item 0 is"),
         ('{"topicConfigTable": {"T": {"readQueueNums": []}}}', "readQueueNums = []"),
         ('{"topicConfigTable": {"T": 4}}', "topicConfigTable.T is 4, not an object"),
@@ -134,25 +134,25 @@ PLAN: Any = rocketmq.allocate_topics("AVG", QUEUES, ["c1", "c2"])
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: rocketmq.allocate("AVG", "g", "c1", QUEUES, "c1"), "client_ids = 'c1' is no list of client ids"),
-        (lambda: rocketmq.allocate("AVG", "g", "c1", "ab", ["c1"]), "queues = 'ab' is no list of message queues"),
-        (lambda: rocketmq.allocate("AVG", "g", "c1", 5, ["c1"]), "queues = 5 is no list of message queues"),
-        (lambda: rocketmq.allocate_all("AVG", QUEUES, "c1"), "client_ids = 'c1' is no list of client ids"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", QUEUES, "c1"), "client_ids = 'c1' is not a list of client ids"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", "ab", ["c1"]), "queues = 'ab' is not a list of message queues"),
+        (lambda: rocketmq.allocate("AVG", "g", "c1", 5, ["c1"]), "queues = 5 is not a list of message queues"),
+        (lambda: rocketmq.allocate_all("AVG", QUEUES, "c1"), "client_ids = 'c1' is not a list of client ids"),
         (lambda: rocketmq.allocate_all("AVG", QUEUES, iter(["c1"])), "client_ids = <list_iterator"),
-        (lambda: rocketmq.allocate_topics("AVG", QUEUES, "c1"), "client_ids = 'c1' is no list of client ids"),
-        (lambda: rocketmq.allocate_topics("AVG", 5, ["c1"]), "queues = 5 is no list of message queues"),
-        (lambda: rocketmq.allocate_topics("AVG", QUEUES, [5]), "client_ids has 5, which is no client id"),
+        (lambda: rocketmq.allocate_topics("AVG", QUEUES, "c1"), "client_ids = 'c1' is not a list of client ids"),
+        (lambda: rocketmq.allocate_topics("AVG", 5, ["c1"]), "queues = 5 is not a list of message queues"),
+        (lambda: rocketmq.allocate_topics("AVG", QUEUES, [5]), "client_ids has 5, which is not a client id"),
         (
             lambda: rocketmq.compare_strategies("AVG", QUEUES, ["a"], ["b"]),
-            "strategies = 'AVG' is no list of strategies",
+            "strategies = 'AVG' is not a list of strategies",
         ),
-        (lambda: rocketmq.sort_client_ids(b"c1"), "client_ids = b'c1' is no list of client ids"),
-        (lambda: rocketmq.sort_queues("ab"), "queues = 'ab' is no list of message queues"),
-        (lambda: PLAN.with_clients("c1"), "client_ids = 'c1' is no list of client ids"),
-        (lambda: PLAN.with_clients(5), "client_ids = 5 is no list of client ids"),
-        (lambda: PLAN.without_clients(None), "client_ids = None is no list of client ids"),
-        (lambda: PLAN.owner(5), "5 is no queue of the plan"),
-        (lambda: PLAN.moves(None), "after = None is no plan"),
+        (lambda: rocketmq.sort_client_ids(b"c1"), "client_ids = b'c1' is not a list of client ids"),
+        (lambda: rocketmq.sort_queues("ab"), "queues = 'ab' is not a list of message queues"),
+        (lambda: PLAN.with_clients("c1"), "client_ids = 'c1' is not a list of client ids"),
+        (lambda: PLAN.with_clients(5), "client_ids = 5 is not a list of client ids"),
+        (lambda: PLAN.without_clients(None), "client_ids = None is not a list of client ids"),
+        (lambda: PLAN.owner(5), "5 is not a queue of the plan"),
+        (lambda: PLAN.moves(None), "after = None is not a plan"),
     ],
 )
 def test_what_is_no_list_is_no_group(call: Callable[[], object], words: str) -> None:
@@ -163,9 +163,9 @@ def test_what_is_no_list_is_no_group(call: Callable[[], object], words: str) -> 
 
 def test_an_expression_is_a_text() -> None:
     for make in (rocketmq.sql, rocketmq.tag, lambda wrong: rocketmq.build_subscription("t", wrong)):
-        with pytest.raises(ConfigurationError, match="expression=5: a text is needed"):
+        with pytest.raises(ConfigurationError, match="expression=5: a string is needed"):
             make(5)  # type: ignore[arg-type, no-untyped-call]
-    with pytest.raises(ConfigurationError, match="expression_type=1: a text is needed"):
+    with pytest.raises(ConfigurationError, match="expression_type=1: a string is needed"):
         rocketmq.MessageSelector("a", 1)  # type: ignore[arg-type]
 
 

@@ -407,11 +407,11 @@ class _Reading:
                     )
                 )
             elif table.kind == "members":
-                seen = members.setdefault((kind, name), _Members())
+                group_members = members.setdefault((kind, name), _Members())
                 who = cells.get("CONSUMER-ID") or cells.get("MEMBER", "")
-                seen.names.add(who)
+                group_members.names.add(who)
                 if cells.get("#PARTITIONS") == "0":
-                    seen.idle.add(who)
+                    group_members.idle.add(who)
             elif table.kind == "offsets":
                 self.offset(cells, name, kind, time, members.setdefault((kind, name), _Members()))
         except ValueError:
@@ -471,15 +471,15 @@ class _Reading:
 
     def close(self, members: dict[tuple[Kind, str], _Members], time: int | None) -> None:
         """What a table as a whole says of its groups."""
-        for (kind, group), seen in members.items():
+        for (kind, group), group_members in members.items():
             # The tool says so beside a table of a group that is not at rest; a member without partitions is in few.
-            settled = "Stable" if seen.offsets and seen.names and group not in self.noted else ""
-            if seen.offsets and group in self.noted:
-                seen.idle.clear()  # while it rebalances nobody has a partition
-            if seen.offsets and not (seen.idle or settled or kind != "consumer"):
+            settled = "Stable" if group_members.offsets and group_members.names and group not in self.noted else ""
+            if group_members.offsets and group in self.noted:
+                group_members.idle.clear()  # while it rebalances nobody has a partition
+            if group_members.offsets and not (group_members.idle or settled or kind != "consumer"):
                 continue
-            counted = len(seen.names) if seen.idle or not seen.offsets else None
-            idle = len(seen.idle) if counted else None
+            counted = len(group_members.names) if group_members.idle or not group_members.offsets else None
+            idle = len(group_members.idle) if counted else None
             self.found.consumer_groups.append(ConsumerGroupState(self.file, time, group, kind, settled, counted, idle))
         if members:
             self.noted.clear()

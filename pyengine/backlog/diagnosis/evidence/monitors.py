@@ -103,13 +103,14 @@ class _Dashboard:
         if isinstance(data, dict) and "diffTotal" in data and "group" in data:
             data = [data]
         rows = data.items() if isinstance(data, dict) else (("", row) for row in data or ())
-        told = [(group, row) for group, row in rows if isinstance(row, dict)]
+        group_rows = [(group, row) for group, row in rows if isinstance(row, dict)]
         asked = _ASKED.search(before)
         retry = next(
-            (str(row["topic"]).removeprefix(RETRY) for _, row in told if str(row.get("topic")).startswith(RETRY)), ""
+            (str(row["topic"]).removeprefix(RETRY) for _, row in group_rows if str(row.get("topic")).startswith(RETRY)),
+            "",
         )
         known = False
-        for group, row in told:
+        for group, row in group_rows:
             if "queueStatInfoList" in row:
                 self.queues(row, group or retry or (asked[1] if asked else self.only))
             elif "diffTotal" in row and "group" in row:
@@ -233,13 +234,15 @@ class _Burrow:
             raise ValueError(f"not the fields of a group's status: {error!r}") from error
         return False
 
-    def partition(self, group: str, told: dict[str, Any]) -> None:
-        commits = [_commit(told[name]) for name in ("start", "end") if told.get(name)]
-        verdict, owner = str(told["status"]), str(told.get("owner") or "") or None
+    def partition(self, group: str, reported: dict[str, Any]) -> None:
+        commits = [_commit(reported[name]) for name in ("start", "end") if reported.get(name)]
+        verdict, owner = str(reported["status"]), str(reported.get("owner") or "") or None
         if owner is None and verdict == "STOP" and not self.owners and not self.well:
             owner = ""  # nobody commits, and Burrow knows of no member
-        lag = whole_or_none("current_lag", told.get("current_lag"))
-        self.window(group, str(told["topic"]), whole("partition", told["partition"]), commits, lag, owner, verdict)
+        lag = whole_or_none("current_lag", reported.get("current_lag"))
+        self.window(
+            group, str(reported["topic"]), whole("partition", reported["partition"]), commits, lag, owner, verdict
+        )
 
     def window(
         self,
@@ -282,6 +285,6 @@ class _Burrow:
             )
 
 
-def _commit(told: dict[str, Any]) -> _Commit:
-    behind = whole_or_none("lag", told.get("lag"))
-    return _Commit(whole("timestamp", told["timestamp"]), whole("offset", told["offset"]), behind or 0)
+def _commit(reported: dict[str, Any]) -> _Commit:
+    behind = whole_or_none("lag", reported.get("lag"))
+    return _Commit(whole("timestamp", reported["timestamp"]), whole("offset", reported["offset"]), behind or 0)

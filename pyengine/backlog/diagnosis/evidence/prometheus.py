@@ -250,8 +250,8 @@ class _Giving:
             # Sums of a topic say nothing more where its partitions are there.
             elif part or not any(key[:3] == (system, group, topic) and key[3] for key in self.scrape.places):
                 self.partition(place, group, topic, part)
-        for group, told in self.scrape.groups.items():
-            self.found.consumer_groups.append(ConsumerGroupState(self.file, self.time, group, **told))
+        for group, samples in self.scrape.groups.items():
+            self.found.consumer_groups.append(ConsumerGroupState(self.file, self.time, group, **samples))
         for group, topic in sorted({*brokers, *self.scrape.diffs}):
             self.queues(group, topic, brokers.get((group, topic), {}))
         for group, count in self.scrape.clients.items():

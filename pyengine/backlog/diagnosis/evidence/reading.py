@@ -127,7 +127,7 @@ class _Reading:
     encoding: str
     properties: Mapping[str, str] | None
     found: Evidence = field(default_factory=Evidence)
-    seen: set[str] = field(default_factory=set)
+    places: set[str] = field(default_factory=set)
     understood: set[str] = field(default_factory=set)
 
     def take(self, path: str | Path) -> None:
@@ -152,8 +152,8 @@ class _Reading:
         if "\0" in str(file):  # which no file has: to open it says so
             return True
         place = os.path.realpath(file)  # of links in a circle too
-        new = place not in self.seen
-        self.seen.add(place)
+        new = place not in self.places
+        self.places.add(place)
         return new
 
     def add(self, opened: Opened, reader: Reader | None) -> None:

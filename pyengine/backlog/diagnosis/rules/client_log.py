@@ -32,7 +32,7 @@ def from_log(evidence: Evidence) -> Iterator[Finding]:
 
 def _logged(lines: list[FlowControlState]) -> Finding:
     first, last = lines[0], lines[-1]
-    seen = [
+    evidence = [
         say(
             "lines in {file}: {count_lines}, flowControlTimes {times}, last on line {line}",
             count_lines=len(lines),
@@ -42,7 +42,7 @@ def _logged(lines: list[FlowControlState]) -> Finding:
         )
     ]
     if len(lines) > 1 and last.min_offset is not None and first.min_offset == last.min_offset:
-        seen.append(
+        evidence.append(
             say(
                 "minOffset stays {min_offset} for {span}: one message holds it",
                 min_offset=last.min_offset,
@@ -54,7 +54,7 @@ def _logged(lines: list[FlowControlState]) -> Finding:
         if last.label
         else say("group {group}", group=last.group or say("(not named)"))
     )
-    return flow_control(where, last.cause, tuple(seen))
+    return flow_control(where, last.cause, tuple(evidence))
 
 
 def offset_illegal(evidence: Evidence) -> Iterator[Finding]:
@@ -65,10 +65,10 @@ def offset_illegal(evidence: Evidence) -> Iterator[Finding]:
     back: dict[str, list[OffsetMove]] = {}
     lost: dict[str, list[OffsetMove]] = {}
     for move in evidence.offset_moves:
-        beyond = move.highest is not None and move.asked is not None and move.asked > move.highest
+        past_the_end = move.highest is not None and move.asked is not None and move.asked > move.highest
         below = move.lowest is not None and move.asked is not None and move.asked < move.lowest
         forward = move.asked is not None and move.given is not None and move.given > move.asked
-        (lost if (below or forward) and not beyond else back).setdefault(move.group, []).append(move)
+        (lost if (below or forward) and not past_the_end else back).setdefault(move.group, []).append(move)
     if len(back) > 1 and "" in back:  # the broker's line of the same pull that names no group
         del back[""]
     for group, moves in back.items():
@@ -98,13 +98,13 @@ def offset_illegal(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _moves(moves: list[OffsetMove]) -> Iterator[Said]:
-    told: dict[str, OffsetMove] = {}
+    last_moves: dict[str, OffsetMove] = {}
     for move in moves:
-        if move.label not in told or told[move.label].given is None:
-            told[move.label] = move
-    if len(told) > 1:
-        told.pop("?", None)
-    for label, move in list(told.items())[:5]:
+        if move.label not in last_moves or last_moves[move.label].given is None:
+            last_moves[move.label] = move
+    if len(last_moves) > 1:
+        last_moves.pop("?", None)
+    for label, move in list(last_moves.items())[:5]:
         if move.given is None:
             yield say("{label}: asked for {asked}, the broker ends at {highest} ({file}:{line})", label=label,
                       asked=move.asked, highest=move.highest, file=move.file, line=move.line)  # fmt: skip
@@ -206,8 +206,8 @@ def dealt_out(evidence: Evidence) -> Iterator[Finding]:
                 Severity.ERROR,
                 say("group {group}", group=group),
                 tuple(
-                    say("{ids}: {subscriptions}", ids=name, subscriptions=", ".join(sorted(its)))
-                    for name, its in list(topics.items())[:5]
+                    say("{ids}: {subscriptions}", ids=name, subscriptions=", ".join(sorted(subscriptions)))
+                    for name, subscriptions in list(topics.items())[:5]
                 ),
                 WHAT_TO_DO["different_subscriptions"],
             )

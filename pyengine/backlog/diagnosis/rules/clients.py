@@ -189,7 +189,7 @@ def flow_control_now(client: ClientState) -> Iterator[Finding]:
             yield flow_control(where, FlowControl(verdict).name.lower(), (shown[FlowControl(verdict)],))
 
 
-def flow_control(where: Said, cause: str, seen: tuple[Said, ...]) -> Finding:
+def flow_control(where: Said, cause: str, evidence: tuple[Said, ...]) -> Finding:
     parameter, meaning = CAUSES[cause]
     advice = {
         "span": say(
@@ -212,7 +212,7 @@ def flow_control(where: Said, cause: str, seen: tuple[Said, ...]) -> Finding:
         "flow_control",
         Severity.WARNING,
         where,
-        (say("{parameter}: {meaning}", parameter=parameter, meaning=meaning), *seen),
+        (say("{parameter}: {meaning}", parameter=parameter, meaning=meaning), *evidence),
         advice,
     )
 

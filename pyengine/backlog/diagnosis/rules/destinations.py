@@ -54,14 +54,14 @@ def no_consumer(queue: Watched) -> Iterator[Finding]:
     """no_consumer: a queue holds messages and nobody consumes from it."""
     if queue.last.kind == "queue" and queue.last.queue_size and not queue.last.consumer_count and not is_dlq(queue):
         grown = change(queue.first.queue_size, queue.last.queue_size)
-        seen = queue.size_now()
+        size = queue.size_now()
         if queue.period and grown:
-            seen = say("{size_now}; {grown:+} in {span}", size_now=seen, grown=grown, span=span(queue.period))
+            size = say("{size_now}; {grown:+} in {span}", size_now=size, grown=grown, span=span(queue.period))
         yield Finding(
             "no_consumer",
             Severity.ERROR if grown else Severity.WARNING,
             queue.where,
-            (seen,),
+            (size,),
             say("Start a consumer on it, or delete the queue if nothing needs it any more."),
         )
 
@@ -367,7 +367,7 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
     if queue.last.kind != "queue" or queue.period < QUIET or not dequeued or dequeued < 0 or not queue.last.queue_size:
         return
     rate = dequeued / queue.period
-    seen = (
+    evidence = (
         _sizes(queue),
         say(
             "dequeued {rate:.1f} a second by {consumer_count:consumer|consumers}",
@@ -388,14 +388,14 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
             span=span(queue.last.queue_size / rate),
         )
     if slow is not None:
-        yield Finding("slow", Severity.WARNING, queue.where, seen, slow)
+        yield Finding("slow", Severity.WARNING, queue.where, evidence, slow)
     elif grown is not None and grown < 0 and queue.last.queue_size > rate * 60:
         left = queue.last.queue_size / (-grown / queue.period)
         yield Finding(
             "draining",
             Severity.INFO,
             queue.where,
-            seen,
+            evidence,
             empty_in(left, queue.last.time),
         )
 

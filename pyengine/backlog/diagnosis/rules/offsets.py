@@ -193,13 +193,13 @@ def trend(group: Group) -> Iterator[Finding]:
     if group.period < QUIET or moved <= 0 or lag <= 0:
         return
     rate = moved / group.period
-    seen = (
+    change = (
         say("lag {before} -> {lag} in {span}", before=before, lag=lag, span=span(group.period)),
         say("{rate:.1f} messages a second are committed", rate=rate),
     )
     if _grows(working):
         room, advice = _room(group)
-        yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, seen, advice)
+        yield Finding("too_few_consumers" if room else "slow", Severity.WARNING, group.where, change, advice)
     elif lag < before and lag > rate * 60:
         left = lag * group.period / (before - lag)
         last = max((each.last.time or 0) for each in group.queues)
@@ -207,7 +207,7 @@ def trend(group: Group) -> Iterator[Finding]:
             "draining",
             Severity.INFO,
             group.where,
-            seen,
+            change,
             empty_in(left, last),
         )
 
@@ -326,11 +326,11 @@ def _alive(group: Group, queue: Progress) -> bool:
 
 def retention(group: Group) -> Iterator[Finding]:
     """retention_overtook: the next message to consume was deleted before it was consumed."""
-    seen = []
+    lost = []
     for each in group.queues:
         oldest, next_offset = each.last.min_offset, each.last.consumer_offset
         if oldest is not None and next_offset is not None and 0 <= next_offset < oldest:
-            seen.append(
+            lost.append(
                 say(
                     "{label}: oldest offset {oldest}, next to consume {next_offset}: {lost:message is|messages are} "
                     "lost",
@@ -341,7 +341,7 @@ def retention(group: Group) -> Iterator[Finding]:
                 )
             )
         elif oldest is None and each.last.last_time == 0 and next_offset and each.lag > 0:
-            seen.append(
+            lost.append(
                 say(
                     "{label}: LastTime N/A (1970) at consumer offset {next_offset}, which is not 0, with lag {lag}",
                     label=each.last.label,
@@ -349,12 +349,12 @@ def retention(group: Group) -> Iterator[Finding]:
                     lag=each.lag,
                 )
             )
-    if seen:
+    if lost:
         yield Finding(
             "retention_overtook",
             Severity.ERROR,
             group.where,
-            tuple(seen[:5]),
+            tuple(lost[:5]),
             say(
                 "The broker deletes by age and by disk use, consumed or not. Keep messages longer than "
                 "the longest outage you want to survive, and consume faster."
@@ -517,30 +517,30 @@ def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
     by_name: dict[str, list[Group]] = {}
     for group in found:
         by_name.setdefault(group.name, []).append(group)
-    for name, its in by_name.items():
-        retried = _arrived(each for group in its if group.topic.startswith(RETRY) for each in group.queues)
+    for name, parts in by_name.items():
+        retried = _arrived(each for group in parts if group.topic.startswith(RETRY) for each in group.queues)
         died = _arrived(dead.get(name, ()))
-        first = [each for group in its if not group.topic.startswith(RETRY) for each in group.queues]
+        first = [each for group in parts if not group.topic.startswith(RETRY) for each in group.queues]
         consumed = sum(max(each.moved or 0, 0) for each in first)
         # What falls due in the retry topic of a group that is away says nothing of its listener.
-        at_work = any(group.commits for group in its)
+        at_work = any(group.commits for group in parts)
         if not died and (retried <= FAILING * consumed or not at_work):
             continue
-        lasted = span(max(group.period for group in its))
-        seen = []
+        lasted = span(max(group.period for group in parts))
+        counts = []
         if retried:
-            seen.append(
+            counts.append(
                 say("{count:message came|messages came} to the retry topic in {span}", count=retried, span=lasted)
             )
         if died:
-            seen.append(
+            counts.append(
                 say("{count:message came|messages came} to the dead-letter topic in {span}", count=died, span=lasted)
             )
         findings[name] = Finding(
             "failing_listener",
             Severity.WARNING if not died else Severity.ERROR,
             say("group {group}", group=name or say("(not named)")),
-            tuple(seen),
+            tuple(counts),
             FAILS,
         )
     return findings
@@ -643,9 +643,9 @@ def lines_seen_once(evidence: Evidence) -> Iterator[GroupState]:
     The list of all groups shows whole numbers of messages a second: 0 may be nearly one.
     """
     for first, last in _lines(evidence):
-        told = last.clients == 0 or _fails(last, evidence) or _nothing_goes(first, last) or _outrun(first, last)
+        decided = last.clients == 0 or _fails(last, evidence) or _nothing_goes(first, last) or _outrun(first, last)
         rate = (last.tps or 0) + (1 if last.in_tps is None else 0)
-        if not told and not seconds(first, last) and last.diff_total > rate * BREATH:
+        if not decided and not seconds(first, last) and last.diff_total > rate * BREATH:
             yield last
 
 
@@ -681,14 +681,14 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
     yield from broker_lost_messages(found)
     failures = failing(found, evidence)
     yield from failures.values()
-    told: dict[tuple[str, str], list[Finding]] = {}
+    by_group: dict[tuple[str, str], list[Finding]] = {}
     for group in found:
         retries = group.name in failures and group.topic.startswith(RETRY)
         for rule in RULES:
             if not (retries and rule in (trend, stalled)):
                 for finding in rule(group):
-                    told.setdefault((group.name, finding.code), []).append(finding)
-    for (name, code), several in told.items():
+                    by_group.setdefault((group.name, finding.code), []).append(finding)
+    for (name, code), several in by_group.items():
         if code in ONE_CAUSE:
             yield _one_cause(several, name)
         else:

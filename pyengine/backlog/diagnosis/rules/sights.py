@@ -97,11 +97,11 @@ def _timed(sights: Sequence[Sight]) -> list[tuple[Sight, int | None]]:
     if not all(dated):
         known.sort()  # of files that were written in another order than the looks were taken
         stored = [sight.newest for sight in sights]
-        told = [time for time in stored if time]
+        dates = [time for time in stored if time]
         # A date in one text and the time of another's file may be years apart.
         if any(dated) or known[-1] - known[0] < 1000:
-            if len(told) == len(stored) and told == sorted(set(told)):
-                known = told
+            if len(dates) == len(stored) and dates == sorted(set(dates)):
+                known = dates
             elif any(dated):
                 return [(sight, None) for sight in sights]
     return list(zip(sights, known, strict=True))

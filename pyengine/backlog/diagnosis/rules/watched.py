@@ -94,10 +94,10 @@ def watch(evidence: Evidence) -> Iterator[Watched]:
     ).values():
         last = states[-1]
         pairs = tuple(
-            (seen[0], seen[-1])
-            for seen in subscriptions.values()
-            if (seen[-1].broker, seen[-1].kind, seen[-1].destination) == (last.broker, last.kind, last.name)
-            and seen[-1].time == last.time
+            (series[0], series[-1])
+            for series in subscriptions.values()
+            if (series[-1].broker, series[-1].kind, series[-1].destination) == (last.broker, last.kind, last.name)
+            and series[-1].time == last.time
         )
         came_since = before(evidence, states[0]) if is_dead_letter_queue(last) else None
         counted = (last.broker, last.kind, last.name) not in shown

@@ -234,7 +234,7 @@ def _source(composite: CompositeQueue) -> Destination:
 
 def _loop(start: Destination, targets: dict[Destination, list[Destination]]) -> list[Destination]:
     """A way from a composite back to it, or nothing."""
-    ways, seen = [[start]], set()
+    ways, visited = [[start]], set()
     while ways:
         way = ways.pop(0)
         for following in targets.get(way[-1], []):
@@ -242,8 +242,8 @@ def _loop(start: Destination, targets: dict[Destination, list[Destination]]) -> 
                 if source.matches(following):
                     if source == start:
                         return [*way, start]
-                    if source not in seen:
-                        seen.add(source)
+                    if source not in visited:
+                        visited.add(source)
                         ways.append([*way, source])
     return []
 
@@ -315,19 +315,19 @@ def tries(broker: BrokerConfiguration, client: int) -> Iterator[tuple[Said, Said
     most = -1 if -1 in known else max(known, default=0)
     if client == 0 or most == 0:
         return
-    seen = say(
+    count = say(
         "redeliveryPlugin maximumRedeliveries {most}, the client's maximumRedeliveries {client}",
         most=most,
         client=client,
     )
     if client == -1:
-        yield seen, say("The client never gives a message up, so that the plugin has nothing to do.")
+        yield count, say("The client never gives a message up, so that the plugin has nothing to do.")
     elif most == -1:
-        yield seen, say("A message that always fails comes again without end.")
+        yield count, say("A message that always fails comes again without end.")
     else:
         total = sum(max(1, 1 + client - sent) for sent in range(most + 1))
         yield (
-            seen,
+            count,
             say(
                 "A message that always fails is tried {total} times: whenever the broker sends it again the client has "
                 "redeliveries of its own. Set the client's jms.redeliveryPolicy.maximumRedeliveries to 0 if the "
@@ -339,12 +339,12 @@ def tries(broker: BrokerConfiguration, client: int) -> Iterator[tuple[Said, Said
 
 def redeliveries_multiply(broker: BrokerConfiguration) -> Iterator[Finding]:
     """redeliveries_multiply: of clients that have the default number."""
-    for seen, advice in tries(broker, CLIENT_REDELIVERIES):
+    for count, advice in tries(broker, CLIENT_REDELIVERIES):
         yield Finding(
             "redeliveries_multiply",
             Severity.INFO,
             say("redeliveryPlugin"),
-            (seen, say("{client} is the client's default", client=CLIENT_REDELIVERIES)),
+            (count, say("{client} is the client's default", client=CLIENT_REDELIVERIES)),
             advice,
             "RedeliveryPlugin, RedeliveryPolicy",
         )

@@ -79,7 +79,7 @@ MOST = 1_000_000  # queues of a topic, clients of a group
 
 
 class Consumer:
-    """Parameters as given, with the real defaults for the rest. Raises InvalidSourceError for what is no number."""
+    """Parameters as given, with the real defaults for the rest. Raises InvalidSourceError for what is not a number."""
 
     def __init__(self, given: Mapping[str, Any], queues: int, members: int, where: Said | None = None) -> None:
         self.given = dict(given)
@@ -98,10 +98,12 @@ class Consumer:
             return whole(name, value)
         except ValueError as error:
             shown = repr(value)[:60]
-            raise InvalidSourceError(name, f"is no whole number: {shown}", "write digits only, of 64 bits") from error
+            raise InvalidSourceError(
+                name, f"is not a whole number: {shown}", "write digits only, of 64 bits"
+            ) from error
 
-    def trap(self, code: str, severity: Severity, seen: tuple[Said, ...], advice: Said, source: str) -> Finding:
-        return Finding(code, severity, self.where, seen, advice, source)
+    def trap(self, code: str, severity: Severity, evidence: tuple[Said, ...], advice: Said, source: str) -> Finding:
+        return Finding(code, severity, self.where, evidence, advice, source)
 
 
 def _value_unknown(consumer: Consumer) -> Iterator[Finding]:
@@ -482,12 +484,12 @@ def group(consumer: Consumer) -> Iterator[Finding]:
     if consumer.queues and consumer.members > 1 and not consumer.broadcasting:
         owners = averagely(consumer.queues, consumer.members)
         counts = [int((owners == client).sum()) for client in range(consumer.members)]
-        seen = say("{queues:queue|queues}, {clients:client|clients}", queues=consumer.queues, clients=consumer.members)
+        size = say("{queues:queue|queues}, {clients:client|clients}", queues=consumer.queues, clients=consumer.members)
         if min(counts) == 0:
             yield consumer.trap(
                 "clients_without_queues",
                 Severity.WARNING,
-                (seen,),
+                (size,),
                 say(
                     "{idle:client gets|clients get} no queue and {idle:|stands|stand} by. Add queues to the topic, or "
                     "take clients away.",
@@ -499,7 +501,7 @@ def group(consumer: Consumer) -> Iterator[Finding]:
             yield consumer.trap(
                 "uneven_queues",
                 Severity.INFO,
-                (seen,),
+                (size,),
                 say(
                     "Some clients get {most:queue|queues}, others {least}: use a number of queues that the number "
                     "of clients divides.",

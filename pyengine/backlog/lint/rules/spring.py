@@ -220,10 +220,10 @@ def findings(configuration: SpringConfiguration) -> Iterator[Finding]:
     always: set[tuple[object, ...]] = set()
     for profile, settings in configuration.profiles:
         for key, found in _of_profile(profile, settings):
-            told = (key, found.code, found.evidence, found.advice)
+            trap = (key, found.code, found.evidence, found.advice)
             if not profile:
-                always.add(told)
-            if not profile or told not in always:
+                always.add(trap)
+            if not profile or trap not in always:
                 yield found
 
 
@@ -351,9 +351,9 @@ class JmsClient:
         return bool(self.activemq.below or self.jms.below)
 
     def trap(
-        self, code: str, severity: Severity, setting: Settings, seen: tuple[Said, ...], advice: Said, source: str
+        self, code: str, severity: Severity, setting: Settings, evidence: tuple[Said, ...], advice: Said, source: str
     ) -> Finding:
-        return Finding(code, severity, _where(setting.name, self.profile), seen, advice, source)
+        return Finding(code, severity, _where(setting.name, self.profile), evidence, advice, source)
 
     def number(self, node: Settings, name: str) -> int | None:
         text = node.text(name)
@@ -610,12 +610,12 @@ def tries_multiply(configuration: SpringConfiguration, broker: BrokerConfigurati
         if client.activemq.below and client.known and client.problem is None:
             maximum = client.options.redelivery_policy.maximum_redeliveries
             setting = client.activemq.at("brokerurl") if client.url else client.activemq
-            for seen, advice in brokers.tries(broker, maximum):
+            for count, advice in brokers.tries(broker, maximum):
                 yield client.trap(
                     "redeliveries_multiply",
                     Severity.WARNING,
                     setting,
-                    (seen,),
+                    (count,),
                     advice,
                     "RedeliveryPlugin, RedeliveryPolicy",
                 )
