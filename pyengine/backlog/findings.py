@@ -47,7 +47,7 @@ class Template(Formatter):
     """
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        if isinstance(value, str) and not isinstance(value, Said):  # a name, or a text of a file
+        if isinstance(value, str) and not isinstance(value, Said):  # a name, or part of a file
             value = one_line(value)
         before, follows, forms = format_spec.rpartition("|")
         if not follows:
@@ -62,7 +62,7 @@ filled = Template().format
 
 
 class Said(str):
-    """A sentence about something: English as a text, other languages on demand.
+    """A sentence about something: English as a string, other languages on demand.
 
     template: the English sentence with its ``{fields}`` (see :class:`Template`), which is also the key of the catalogue
     of other languages.

@@ -12,7 +12,8 @@ from pyengine.backlog.findings import Said
 
 
 def heard(text: str) -> Said:
-    """A text as a sentence with the template that gives it; one that the catalogue lacks stays as it is."""
+    """An error's words as a sentence with the template that gives it; words that the catalogue lacks stay as they
+    are."""
     for template, pattern in _patterns():
         if match := pattern.fullmatch(text):
             return Said(template, dict(match.groupdict()))

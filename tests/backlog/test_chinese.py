@@ -125,7 +125,7 @@ def test_a_number_has_its_words_in_the_form_that_it_wants() -> None:
     for reason in ("has 1 field, the header has 3", "has 2 fields, the header has 3"):
         assert str(heard(reason)) == reason
         assert heard(reason).in_language("zh") == f"有 {reason[4]} 个字段\uff0c而表头有 3 个"
-    told = say("{waiting} of {queue_size:message|messages} {waiting:|is|are} not dispatched to anybody",
+    told = say("{waiting} of {queue_size:message|messages} {waiting:|is|are} not dispatched",
                waiting=1, queue_size=10)  # fmt: skip
     assert told.in_language("zh") == chinese()[told.template].format(waiting=1, queue_size=10)
 

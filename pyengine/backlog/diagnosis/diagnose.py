@@ -113,7 +113,7 @@ def _backlogs_seen_once(evidence: Evidence) -> Iterator[Said]:
 
 
 def _broadcasting(evidence: Evidence) -> Iterator[Said]:
-    """Groups with offsets or a line of their own, of which both say nothing."""
+    """Groups with offsets or a line of their own, neither of which decides."""
     named = {each.group for each in evidence.offsets} | {each.group for each in evidence.groups}
     shown = {each.group for each in evidence.clients}
     for group in sorted((progress.apart(evidence) & named) - shown):
@@ -131,7 +131,7 @@ def to_bring(evidence: Evidence) -> list[Said]:
         return [*_broadcasting(evidence), *_without_queues(evidence)]
     requests = {
         (each.file, each.what): say(
-            "{file} is {what}, which tells nothing of a backlog alone: {needs}",
+            "{file} is {what}, which has no backlog by itself: {needs}",
             file=each.file,
             what=each.what,
             needs=each.needs,
@@ -152,8 +152,8 @@ def _without_queues(evidence: Evidence) -> Iterator[Said]:
     }
     if count := len(consumers):
         yield say(
-            "{count:consumer was|consumers were} read without {count:|its queue|their queues}, which tells nothing of "
-            "a backlog alone: {needs}",
+            "{count:consumer was|consumers were} read without {count:|its queue|their queues}, which has no backlog "
+            "by itself: {needs}",
             count=count,
             needs=JOLOKIA_TOO,
         )

@@ -1,4 +1,4 @@
-"""One incident seen from several sides is told as one cause with what comes of it.
+"""One incident in several sources is reported as one cause with its consequences.
 
 A listener that does not return is a stuck thread in dumps, a blocked listener in the running info, flow control in the
 log and one stuck queue in consumerProgress: four findings, and one thing to mend.
@@ -41,7 +41,7 @@ COMES_OF: dict[str, tuple[str, ...]] = {
     "broker_lost_messages": ("offset_illegal", "ahead_of_broker", "rewound"),
     "ahead_of_broker": ("offset_illegal",),
 }  # fmt: skip
-# Codes of which the same can be said of a group or a client by several sources, or of several of its queues.
+# Codes that several sources may give of one group or client, or one source of several queues.
 SAID_TWICE = {
     "different_subscriptions", "duplicate_client_id", "failing_listener", "consume_disabled", "stopped", "stalled",
     "one_queue_stuck", "blocked_listener", "timeout_cleaning", "lock_not_held", "pull_stopped", "unlock_failed",
@@ -118,7 +118,7 @@ def _behind(cause: int, causes: dict[int, int]) -> Iterator[int]:
 
 
 def _once(found: Sequence[Finding], evidence: Evidence) -> list[Finding]:
-    """What several sources say of one group, or what is so of several queues of one client, said once."""
+    """One finding for those of several sources about one group, or of several queues of one client."""
     by_subject: dict[tuple[object, ...], Finding] = {}
     for number, each in enumerate(found):
         key: tuple[object, ...] = (number,)

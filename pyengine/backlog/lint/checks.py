@@ -1,6 +1,6 @@
 """Traps in a configuration, before it hurts: each with what shows it, the class that has the rule, and how to mend it.
 
-Without the extra ``lint`` (z3) what needs a proof is left out, and a finding says so.
+Without the extra ``lint`` (z3) rules that need a proof are left out, and a finding reports it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def lint_consumer(parameters: Mapping[str, Any], queues_of_topic: int = 0, membe
     """Traps in a RocketMQ push consumer's parameters, the worst first; see ``traps.push_consumer``.
 
     parameters: by their snake_case names; absent ones have their defaults. queues_of_topic, members: readable queues of
-    the topic and clients of the group, where they are known.
+    the topic and clients of the group, if they are known.
     """
     return _worst_first(push_consumer.findings(parameters, queues_of_topic, members))
 

@@ -2,7 +2,7 @@
 
 The broker's rules (spec activemq 1.8, 1.9, 1.12) are written down for the solver z3 (extra ``lint``): three values,
 missing properties, and the type of each property as a part of the question. What the solver offers as an example is
-evaluated by the engine itself before anybody sees it; what it cannot decide, and what is written down here only in part
+evaluated by the engine itself before it is reported; what it cannot decide, and what is written down here only in part
 (arithmetic that overflows, functions, XPATH, byte, short and float properties), is answered with "not known", and so is
 what takes the solver too many steps.
 """

@@ -20,8 +20,8 @@ def render(
     read: Sequence[str] = (),
     inputs: Sequence[str] = (),
 ) -> str:
-    """The page as text. title: English words of the pages ("Diagnosis"). files: of each finding, where there are
-    several and the finding itself does not say. hints: what to bring, or to look at again. read: a line for each
+    """The page as text. title: English words of the pages ("Diagnosis"). files: of each finding, if there are
+    several and the finding itself does not name one. hints: what to bring, or to look at again. read: a line for each
     file. inputs: the files without such lines, also those that nothing was found in. Raises MissingExtraError without
     jinja2.
 

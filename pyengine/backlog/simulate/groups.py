@@ -164,7 +164,7 @@ def simulate_group(
     """Run one group on one topic. queues: of the topic. round_trip: seconds from a pull to its answer.
 
     The messages' queues are ``workload.queues``, or taken in turn. until: seconds; None: until every message is
-    finished or a dead letter, or nobody is left to finish one. Raises AllocationError, InvalidMessageError.
+    finished or a dead letter, or no client is left to finish one. Raises AllocationError, InvalidMessageError.
     """
     check_arguments("simulate_group", simulate_group, locals())
     refuse_twice("simulate_group.clients", clients)
@@ -213,11 +213,11 @@ def simulate_group(
         left &= (workload.arrivals <= end - int(round_trip * NS)) & (run.started < 0)
     kept = int(left.sum())
     members = run.members_seen()
-    nobody = np.full(rows, -1, np.int64)
+    none = np.full(rows, -1, np.int64)
     ends = {each.name: [each.dies_at, each.leaves_at, each.breaks_at] for each in clients}
     gone = {name: int(min(last) * NS) for name, each in ends.items() if (last := [at for at in each if at is not None])}
     return GroupSimulation(
-        workload, dict(enumerate(name for name, *_ in members)), end, run.workers, nobody, run.started, run.finished,
+        workload, dict(enumerate(name for name, *_ in members)), end, run.workers, none, run.started, run.finished,
         run.deliveries, {name: (work / NS, finished) for name, work, finished, *_ in members},
         {"not_consumed": kept} if kept else {}, 0, gone,
         stopped=run.stopped,

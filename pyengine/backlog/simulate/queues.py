@@ -266,7 +266,7 @@ class Simulation:
         return int(np.maximum(self.deliveries - 1, 0).sum())
 
     def load(self, times: ArrayLike) -> NDArray[np.int64]:
-        """Messages being worked on at each time (seconds): the load on whatever the listeners call."""
+        """Messages being worked on at each time (seconds): the load on the systems that the listeners call."""
         moments = (np.asarray(times, dtype=np.float64) * NS).astype(np.int64)
         begun = np.sort(self.started[self.started >= 0])
         ended = self._ends_of_work()

@@ -31,7 +31,7 @@ def explain(reason: str, topology: Topology, destination: str, consumer: str = "
             window = topology.policy_of(destination).max_page_size
             return say(
                 "Never looked at: the {size:message|messages} in front of them {size:|fills|fill} the paging window "
-                "(max_page_size), and nobody may take {size:|that one|those}. The other reasons of this queue say "
+                "(max_page_size), and no consumer may take {size:|that one|those}. The other reasons of this queue say "
                 "why; once they are gone, these move up.",
                 size=f"{window:,}" if window else say("all"),
             )
@@ -59,19 +59,19 @@ def explain(reason: str, topology: Topology, destination: str, consumer: str = "
             return say("{consumer} is exclusive and refuses messages of its own connection (no_local).", consumer=first)
         case "exclusive_browser":
             return say(
-                "{consumer} is a browser and was elected exclusive: it takes nothing, and nobody else may.",
+                "{consumer} is a browser and was elected exclusive: it takes nothing, and no other one may.",
                 consumer=first,
             )
         case "exclusive_group":
             return say(
                 "Their group belongs to {consumer}, which stands by while another consumer is exclusive. "
-                "They wait until it leaves or the group starts anew (JMSXGroupSeq 1).",
+                "They wait until it leaves or the group starts again (JMSXGroupSeq 1).",
                 consumer=who,
             )
         case "group_selector":
             return say(
                 "Their group belongs to {consumer}, whose selector refuses them{takes}. A group's messages go to its "
-                "owner or to nobody, until it leaves or the group starts anew (JMSXGroupSeq 1).",
+                "owner only, until it leaves or the group starts again (JMSXGroupSeq 1).",
                 consumer=who,
                 takes=takes,
             )
@@ -94,7 +94,7 @@ def explain(reason: str, topology: Topology, destination: str, consumer: str = "
             return say("The next round hands them out.")
         case "expired":
             return say(
-                "They expired before anybody could take them; the broker moves such messages to the dead letters."
+                "They expired before a consumer could take them; the broker moves such messages to the dead letters."
             )
         case "stranded":
             return say(

@@ -298,7 +298,7 @@ def test_what_says_nothing_of_a_group_is_named_with_what_to_bring() -> None:
          "kafka-consumer-groups"),
     ):  # fmt: skip
         (hint,) = to_bring(evidence)
-        assert f"is {what}, which tells nothing of a backlog alone: give `kafka-consumer-groups --describe" in hint
+        assert f"is {what}, which has no backlog by itself: give `kafka-consumer-groups --describe" in hint
         assert (diagnose(evidence), evidence.remarks, judged_healthy(evidence)) == ([], [], False)
 
 

@@ -287,7 +287,7 @@ def test_lists_of_clients(release: str) -> None:
     assert finding.evidence[1] == "addresses: 10.2.0.11:7121, 10.2.0.12:7122"
     alone = read_text(consumer_connection(release, pairs[:2]), "c.txt", NOW)
     assert (diagnose(alone), alone.remarks, judged_healthy(alone)) == ([], [], False)
-    assert "tells nothing of a backlog alone" in to_bring(alone)[0]
+    assert "has no backlog by itself" in to_bring(alone)[0]
     assert f"RocketMQ client V{release.replace('.', '_')}" in read_from(alone)[0]
     apart = read_text(consumer_connection(release, pairs[:2], "BROADCASTING"), "c.txt", NOW)
     apart.add(two(progress("5.3.3", gone()[0]), progress("5.3.3", gone()[1])))
@@ -305,7 +305,7 @@ def test_what_tells_nothing_of_a_backlog_is_named_as_what_it_is(release: str) ->
         assert (diagnose(found), found.remarks) == ([], [])
         assert Answer(found, [], []).exit_code == 2
         (hint,) = to_bring(found)
-        assert hint.startswith(f"x.txt is {what}, which tells nothing of a backlog alone: give `mqadmin consumerProg")
+        assert hint.startswith(f"x.txt is {what}, which has no backlog by itself: give `mqadmin consumerProg")
         found.add(read_text(progress(release, queues()), "p.txt", NOW))
         assert to_bring(found) == []
     assert f"RocketMQ V{release.replace('.', '_')}" in read_from(read_text(cluster_list(release), "x.txt", NOW))[0]
@@ -403,7 +403,7 @@ def test_a_command_that_failed_is_named_with_its_cause() -> None:
     (remark,) = found.remarks
     assert remark.line == 4
     cause = "org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info"
-    assert str(remark.why) == f"the command failed and says nothing of the group: {cause}"
+    assert str(remark.why) == f"the command failed and shows nothing of the group: {cause}"
     (hint,) = to_bring(found)
     assert hint.startswith("p.txt is mqadmin consumerProgress without its table, which tells nothing")
     assert Answer(found, [], []).exit_code == 2

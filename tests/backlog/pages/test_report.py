@@ -119,7 +119,7 @@ def test_empty_runs_and_odd_times_have_a_page() -> None:
     summary["destinations"] = {"a": queue}
     page = report.render(summary)
     outline(page)
-    assert "Nobody consumes this queue." in page
+    assert "This queue has no consumer." in page
     assert f"{2**62} ms" in page
 
 

@@ -90,7 +90,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
 
 
 def _line(thread: _Thread, line: str) -> None:
-    """What one more line says of a thread."""
+    """Take over one more line of a thread."""
     if frame := _FRAME.match(line):
         thread.frames.append(frame[1])
     elif held := _LOCKED.match(line) or _OWNED.match(line):

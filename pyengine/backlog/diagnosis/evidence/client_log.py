@@ -2,7 +2,7 @@
 
 The client writes one flow-control line for each thousand pulls that it skips, in words that changed from release to
 release (DefaultMQPushConsumerImpl, DefaultLitePullConsumerImpl); pulls that the broker answered with another offset or
-refused; what it commits (once a minute), and who is in the group when queues are dealt out anew.
+refused; what it commits (once a minute), and the members of the group at each rebalance.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pyengine.backlog.findings import say
 from pyengine.dataclass import dataclass
 
 MARK = "so do flow control"
-# The client's own logging set-up prints the time of this zone whatever the machine's is.
+# The client's own logging set-up prints the time of this zone, regardless of the machine's.
 ZONE = timezone(timedelta(hours=8))
 _STAMP = re.compile(r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")
 _FIELD = re.compile(r"(\w+)=(-?\d+)")
@@ -220,7 +220,7 @@ class _Log:
         )
 
     def moved(self, number: int, parts: dict[str, str | None]) -> None:
-        """The broker's lines: one says what was asked, another of the same pull what it was answered."""
+        """The broker's lines: one has the request of a pull, another one its answer."""
 
         def whole(name: str) -> int | None:
             text = parts.get(name)
@@ -297,7 +297,7 @@ class _Log:
         self.found.events.append(ClientEvent(self.file, self.moment, number, kind, group, words=words, **more))
 
     def whole(self) -> Evidence:
-        """With the group of lines that name none, where the log is of one group; and what was committed."""
+        """With the group of lines that name none, if the log is of one group; and what was committed."""
         found = self.found
         named = {each.group for each in found.flow_controls} | {each.group for each in found.offset_moves}
         named |= {each.group for each in found.events} | {each.group for each in self.commits}

@@ -52,7 +52,7 @@ def recognises(text: str) -> bool:
 
 
 def connection_in(line: str) -> Connection | None:
-    """What a line says of a connection."""
+    """The event of a connection in a line."""
     for kind, pattern in _PATTERNS:
         if match := pattern.search(line):
             address = match["address"]

@@ -1,4 +1,4 @@
-"""``mqadmin consumerStatus -g GROUP`` without a client's id: the group's clients, and what the tool says of them.
+"""``mqadmin consumerStatus -g GROUP`` without a client's id: the group's clients, and the tool's own verdicts.
 
 The running info of each client lies in a file of its own that the table names; see
 :mod:`pyengine.backlog.diagnosis.evidence.running_info`. Before 4.9.4 the table has no header and

@@ -1,7 +1,7 @@
 """What Kafka's own tools print of groups: ConsumerOffsetChecker and kafka-consumer-groups of 0.8 to 4.x, with
 ``--offsets``, ``--members`` and ``--state``, kafka-share-groups and kafka-streams-groups.
 
-Tables are read by their header, wherever they stand in a text and also where a terminal or a mail has wrapped them.
+Tables are read by their header, at any place of a file, also if a terminal or a mail has wrapped them.
 Until 2.2 a table has no column for its group: the group is then the one that the lines above name, or the command.
 """
 
@@ -55,7 +55,7 @@ _STAMP = re.compile(r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,]\d+)?\]? ")
 _COMMAND = re.compile(
     r"(?:kafka-(?P<kind>consumer|share|streams)-groups|ConsumerOffsetChecker|ConsumerGroupCommand|ShareGroupCommand)\b.*"
 )
-# A command alone, or with what says nothing of a group, as a list of names.
+# A command alone, or with output that has no group, as a list of names.
 _RUN = re.compile(r"\bkafka-(?:consumer|share|streams)-groups(?:\.sh|\.bat)? .*--(?:list|describe|bootstrap-server)\b")
 _NAMED = re.compile(r"--group[ =]['\"]?([^\s'\"]+)")
 # What Java, its loggers, shells and the tool itself write between the tables.
@@ -122,7 +122,7 @@ class _Table:
         return self.cut(line)
 
     def cut(self, line: str) -> dict[str, str] | None:
-        """A line whose names have blanks inside: each cell begins where its column's title does, but for the last one,
+        """A line whose names have blanks inside: each cell begins where its column's title does, except the last one,
         which may stand behind a host that is longer than its column."""
         if (spelled := self.spelled(line)) is not None:
             return spelled
@@ -137,7 +137,7 @@ class _Table:
         return dict(zip(self.titles, cells, strict=True)) if fitting else None
 
     def spelled(self, line: str) -> dict[str, str] | None:
-        """A line with blanks in names, told by its numbers and by the host, which begins with a slash."""
+        """A line with blanks in names, recognised by its numbers and by the host, which begins with a slash."""
         owned = self.titles[2:] == _OWNED
         of_members = (*_OWNED[:-1], "CONSUMER-ID", "HOST", "CLIENT-ID") == self.titles[2:]
         pattern = _OWNED_ROW if owned else _MEMBER_ROW if of_members else None
@@ -189,7 +189,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
-    """All tables of a text, and what stands beside them of groups."""
+    """All tables of a file, and the sentences about groups beside them."""
     return _Reading(_lines(text), file, modified).all()
 
 
@@ -211,7 +211,7 @@ def _moment(line: str) -> int | None:
 
 
 def _titles(text: str) -> tuple[str, ...]:
-    """The column titles that a text consists of, or nothing."""
+    """The column titles that a line consists of, or nothing."""
     for spoken, title in _TWO_WORDS:
         text = text.replace(spoken, title)
     words = re.split(r"[\s,|]+", text.replace("COORDINATOR (ID)", "COORDINATOR-(ID)").strip(" ,|"))
@@ -248,7 +248,7 @@ def _header(lines: Sequence[str], place: int) -> _Table | None:
 
 @dataclass(slots=True)
 class _Members:
-    """Who is in a group, by one table."""
+    """The members of a group, by one table."""
 
     names: set[str] = field(default_factory=set)
     idle: set[str] = field(default_factory=set)
@@ -302,7 +302,7 @@ class _Reading:
             elif unknown := _NOT_FOUND.search(line):
                 self.note(unknown["group"], "consumer", "Dead", time)
             elif failed := _FAILED.search(line) or _FAILED_OLD.search(line):
-                why = say("the command failed and says nothing of the group: {error}", error=failed[1][:200])
+                why = say("the command failed and shows nothing of the group: {error}", error=failed[1][:200])
                 self.failures.append(Remark(self.file, place, line.strip(), why))
             elif table is not None and not (moment is not None or _BETWEEN.match(line.strip())):
                 taken = self.row(table, place - 1)
@@ -380,7 +380,7 @@ class _Reading:
             yield line
 
     def note(self, group: str, kind: Kind, state: str, time: int | None) -> None:
-        """A sentence of the tool says how a group is."""
+        """A sentence of the tool has the state of a group."""
         if state:
             self.noted.add(group)
             members = 0 if state == "Empty" else None
@@ -433,7 +433,7 @@ class _Reading:
         end = _number(cells, "LOG-END-OFFSET")
         lag = _number(cells, "OFFSET-LAG" if "OFFSET-LAG" in cells else "LAG")
         if end is None and reached is not None and lag is not None and kind == "consumer":
-            end = reached + lag  # columns that somebody picked out
+            end = reached + lag  # a selection of the columns
         elif reached is None and end is not None and lag is not None:
             reached = end - lag
         self.found.offsets.append(
@@ -470,12 +470,12 @@ class _Reading:
         return "consumer"
 
     def close(self, members: dict[tuple[Kind, str], _Members], time: int | None) -> None:
-        """What a table as a whole says of its groups."""
+        """The state of each group by the table as a whole."""
         for (kind, group), group_members in members.items():
-            # The tool says so beside a table of a group that is not at rest; a member without partitions is in few.
+            # The tool prints this beside a table of a group that is not at rest; a member without partitions is in few.
             settled = "Stable" if group_members.offsets and group_members.names and group not in self.noted else ""
             if group_members.offsets and group in self.noted:
-                group_members.idle.clear()  # while it rebalances nobody has a partition
+                group_members.idle.clear()  # while it rebalances no member has a partition
             if group_members.offsets and not (group_members.idle or settled or kind != "consumer"):
                 continue
             counted = len(group_members.names) if group_members.idle or not group_members.offsets else None
@@ -487,7 +487,7 @@ class _Reading:
 
 # ms within which the log lines of one run of a tool stand.
 ONE_RUN = 10_000
-# The tool shows no end of a partition that has a committed offset: nobody leads it.
+# The tool shows no end of a partition that has a committed offset: it has no leader.
 UNAVAILABLE = "no log end offset"
 
 

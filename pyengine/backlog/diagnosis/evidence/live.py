@@ -92,14 +92,14 @@ def of_rocketmq(
 ) -> Evidence:
     """How far a group has got in a topic: what consumerProgress shows of a cluster.
 
-    consumers: all of the group, where they run in this process: they say which of them has a queue. Raises
+    consumers: all of the group, if they run in this process: they know which of them has a queue. Raises
     MQBrokerError for a topic that does not exist.
     """
     committed = broker.consumer_offsets(group, topic)
     infos = [each.consumer_running_info() for each in consumers]
     owners = {queue: info.client_id for info in infos for queue in info.mq_table}
     known = {info.client_id for info in infos}
-    nobody = "" if known.issuperset(_members(broker, group, topic)) else None
+    unowned = "" if known.issuperset(_members(broker, group, topic)) else None
     found = Evidence()
     for queue, wrapper in consume_stats(broker, group, topic).offset_table.items():
         found.offsets.append(
@@ -115,7 +115,7 @@ def of_rocketmq(
                 wrapper.consumer_offset,
                 min_offset=broker.min_offset(queue) if queue in committed else None,
                 last_time=wrapper.last_timestamp,
-                client=owners.get(queue, nobody),
+                client=owners.get(queue, unowned),
             )
         )
     return found
@@ -125,7 +125,7 @@ def _members(broker: RocketMQBroker, group: str, topic: str) -> list[str]:
     try:
         return broker.get_consumer_id_list(topic, group)
     except MQBrokerError as error:
-        if error.code != SYSTEM_ERROR:  # the broker's answer where a group has nobody
+        if error.code != SYSTEM_ERROR:  # the broker's answer for a group without members
             raise
         return []
 

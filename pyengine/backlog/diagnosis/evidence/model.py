@@ -96,7 +96,7 @@ class OffsetState:
     queue: its number, or ALL_QUEUES for numbers that an exporter gives of a broker's queues together. broker_offset:
     one past the newest message. consumer_offset: the next to consume; None: none committed. min_offset: the oldest
     still there. last_time: store time (ms) of the last message consumed; 0: the tool shows N/A or 1970.
-    client: who has the queue; empty: nobody; None: the tool does not show it. tps: messages a second that the broker
+    client: the owner of the queue; empty: none; None: the tool does not show it. tps: messages a second that the broker
     handed to the group of late, over all its topics. sight: which table of the file it stands in. dated: the time
     stands in the text, and is not that of the file. told_lag: the lag where a tool shows it without the offset it is
     counted from. verdict: a monitor's own word of the partition.
@@ -141,7 +141,7 @@ class OffsetState:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupState:
-    """What Kafka says of a group as a whole.
+    """The state of a group as a whole, as Kafka shows it.
 
     state: Kafka's word (Stable, Empty, PreparingRebalance and so on), or empty where only its members are shown.
     members, idle: how many there are, and how many of them have no partition; None: not shown.
@@ -179,7 +179,7 @@ class GroupState:
 
 @dataclass(frozen=True, slots=True)
 class QueueRange:
-    """The oldest and the next offset of a message queue (topicStatus): what the broker has, whoever consumes it."""
+    """The oldest and the next offset of a message queue (topicStatus): what the broker has, regardless of consumers."""
 
     file: str
     time: int | None
@@ -284,7 +284,7 @@ class UsageLimit:
 
 @dataclass(frozen=True, slots=True)
 class QueueProblem:
-    """What consumerStatus says of a client's queue. label: topic/broker/queue. words: the tool's own."""
+    """A client's queue as consumerStatus shows it. label: topic/broker/queue. words: the tool's own."""
 
     client_id: str
     label: str
@@ -294,7 +294,7 @@ class QueueProblem:
 
 @dataclass(slots=True)
 class GroupCheck:
-    """What consumerStatus and consumerConnection say of a group's clients.
+    """The verdicts of consumerStatus and consumerConnection on a group's clients.
 
     clients: their ids; one that stands there twice is two processes. different: the tool's words if they want
     different things, or empty. addresses: of each client, as far as they are shown. model: CLUSTERING, BROADCASTING or
@@ -405,7 +405,7 @@ class ClientEvent:
 @dataclass(frozen=True, slots=True)
 class Source:
     """What was read from a file. what: the kind. times: the moments that it speaks of. product: the software that
-    wrote it and its version, as far as it shows. needs: what to bring too, where it tells nothing of a backlog alone;
+    wrote it and its version, as far as it shows. needs: what to bring too, if it has no backlog by itself;
     empty where it does.
     """
 

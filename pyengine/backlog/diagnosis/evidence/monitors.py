@@ -1,6 +1,6 @@
 """JSON of monitoring tools: answers of the RocketMQ dashboard (and of rocketmq-console), and of Burrow's v2 and v3.
 
-Several answers may stand in one text, with commands and dates between them, as ``curl`` leaves them.
+Several answers may stand in one file, with commands and dates between them, as ``curl`` leaves them.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
 
 
 def _documents(text: str, modified: int | None) -> Iterator[tuple[dict[str, Any], int | None, bool, str]]:
-    """The JSON objects of a text, each with its moment, whether that stands in the text, and what stands before it."""
+    """The JSON objects of a file, each with its moment, whether the file has that moment, and the lines before it."""
     decoder = json.JSONDecoder()
     place, time, dated = 0, modified, False
     while (start := text.find("{", place)) >= 0:
@@ -92,7 +92,7 @@ class _Dashboard:
     only: str  # the group, if the text names but one retry topic
 
     def take(self, before: str) -> bool:
-        """Take over what an answer says of backlogs; False if it says nothing of them."""
+        """Take over the backlogs of an answer; False if it has none."""
         data = self.document.get("data")
         if error := self.document.get("errMsg"):
             why = say("the dashboard answered with an error: {error}", error=str(error)[:200])
@@ -198,7 +198,7 @@ class _Burrow:
     well: int = 0  # partitions that /status does not list: it lists those that are not
 
     def take(self, document: dict[str, Any]) -> bool:
-        """Take over what an answer says of a group; False if it says nothing of one."""
+        """Take over the group of an answer; False if it has none."""
         if document.get("error") is True:
             why = say("Burrow answered with an error: {error}", error=str(document.get("message"))[:200])
             self.found.remarks.append(Remark(self.file, 0, "error", why))
@@ -238,7 +238,7 @@ class _Burrow:
         commits = [_commit(reported[name]) for name in ("start", "end") if reported.get(name)]
         verdict, owner = str(reported["status"]), str(reported.get("owner") or "") or None
         if owner is None and verdict == "STOP" and not self.owners and not self.well:
-            owner = ""  # nobody commits, and Burrow knows of no member
+            owner = ""  # no client commits, and Burrow knows of no member
         lag = whole_or_none("current_lag", reported.get("current_lag"))
         self.window(
             group, str(reported["topic"]), whole("partition", reported["partition"]), commits, lag, owner, verdict

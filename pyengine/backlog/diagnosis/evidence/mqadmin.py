@@ -42,7 +42,7 @@ def begins(line: str) -> bool:
 
 
 def takes(block: Block) -> bool:
-    """True for a block of one of these commands, and for one in which mqadmin says that nobody is in the group."""
+    """True for a block of one of these commands, and for one in which mqadmin reports an empty group."""
     return begins(block.lines[0]) or _OFFLINE.search(block.text) is not None
 
 
@@ -73,7 +73,7 @@ def failures(text: str, file: str) -> list[Remark]:
         failed = _FAILED.match(line)
         cause = _CAUSE.match(line) if found else None
         if match := failed or cause:
-            why = say("the command failed and says nothing of the group: {error}", error=match["what"][:200])
+            why = say("the command failed and shows nothing of the group: {error}", error=match["what"][:200])
             remark = Remark(file, number, line, why)
             found[len(found) if failed else -1 :] = [remark]
     return found
@@ -119,7 +119,7 @@ def _stats_all(block: Block, file: str, time: int | None, found: Evidence) -> No
         _source(found, file, "mqadmin statsAll", time, needs=PROGRESS_TOO)
         return
     for number, line, cells in _rows(block):
-        if cells[-1] == "NO_CONSUMER":  # a topic without a group: nothing waits for anybody
+        if cells[-1] == "NO_CONSUMER":  # a topic without a group: nothing waits for a consumer
             continue
         try:
             topic, group, waiting, in_tps, out_tps = cells[:-2]

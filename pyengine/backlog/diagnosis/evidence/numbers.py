@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def whole(name: str, value: object) -> int:
-    """A JSON number or a text as a signed 64-bit integer. Raises ValueError that shows the field and what it holds."""
+    """A JSON number or string as a signed 64-bit integer. Raises ValueError that shows the field and what it holds."""
     try:
         number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else None
     except ValueError:

@@ -1,7 +1,7 @@
-"""The text of a file that somebody hands over: its encoding told by the file itself, its damage by a remark.
+"""The text of a file as it was brought: its encoding found from its bytes, its damage noted in a remark.
 
 A byte order mark counts, then an XML declaration, then UTF-8. A log that was cut within a character, or that holds some
-bytes of another encoding, is read all the same; only what has no text in it is refused. Rotated logs may be gzipped.
+bytes of another encoding, is read all the same; only files without text are refused. Rotated logs may be gzipped.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PACKED = (
     (b"\xfd7zXZ\0", "xz", "unxz"),
     (b"PK\x03\x04", "zip", "unzip"),
 )
-# What else people hand over by mistake: where it says so, the bytes, what it is, and what to bring instead.
+# Other files that are brought by mistake: where the mark is, its bytes, the kind of file, and what to bring instead.
 BINARY = (
     (0, b"\x89PNG\r\n", "a picture (PNG)", "paste the text that it shows"),
     (0, b"\xff\xd8\xff", "a picture (JPEG)", "paste the text that it shows"),
@@ -81,7 +81,7 @@ class Opened:
 def open_text(path: str | Path, encoding: str = "") -> Opened:
     """A file's text; ``-`` is standard input. encoding: a name of it, or empty: as the file itself says.
 
-    Raises InvalidSourceError for what cannot be read and for what is no text.
+    Raises InvalidSourceError for a file that cannot be read or has no text.
     """
     if str(path) == "-":
         return _text(sys.stdin.buffer.read(), STDIN, None, encoding)
@@ -124,7 +124,7 @@ def _text(data: bytes, name: str, modified: int | None, encoding: str) -> Opened
     except LookupError as error:
         raise InvalidSourceError(name, f"unknown encoding: {chosen}", "give --encoding with its name") from error
     except UnicodeDecodeError as error:
-        # A NUL is in no log: this is no text at all, or text of two or four bytes a character without a mark.
+        # A NUL is in no log: this is a binary file, or text of two or four bytes a character without a mark.
         if encoding or chosen != "utf-8" or _is_binary(data):
             if chosen == "utf-8" and not encoding:
                 raise InvalidSourceError(
@@ -144,7 +144,7 @@ def _text(data: bytes, name: str, modified: int | None, encoding: str) -> Opened
 
 
 def _refuse_binary(data: bytes, name: str) -> None:
-    """Raises InvalidSourceError for what is known to be no text, with what it is and what to do."""
+    """Raises InvalidSourceError for known binary formats, with the format and what to do."""
     for mark, kind, program in PACKED:
         if data.startswith(mark):
             if kind == "zip" and JAR in data[:4096]:
@@ -164,7 +164,7 @@ def _is_binary(data: bytes) -> bool:
 
 
 def _unmarked(data: bytes) -> str:
-    """UTF-16 without a byte order mark, told by its NULs, else UTF-8."""
+    """UTF-16 without a byte order mark, recognised by its NULs, else UTF-8."""
     start = data[:4096]
     half = len(start) // 2
     for nuls, others, chosen in ((start[1::2], start[::2], "utf-16-le"), (start[::2], start[1::2], "utf-16-be")):

@@ -65,7 +65,7 @@ class Sample:
 
 @dataclass(slots=True)
 class _Place:
-    """What is told of one group in one partition or queue."""
+    """The samples of one group in one partition or queue."""
 
     end: float | None = None
     reached: float | None = None
@@ -247,7 +247,7 @@ class _Giving:
         for (system, group, topic, part), place in self.scrape.places.items():
             if system == "rocketmq":
                 brokers.setdefault((group, topic), {})[part] = place
-            # Sums of a topic say nothing more where its partitions are there.
+            # Sums of a topic add nothing if its partitions are there.
             elif part or not any(key[:3] == (system, group, topic) and key[3] for key in self.scrape.places):
                 self.partition(place, group, topic, part)
         for group, samples in self.scrape.groups.items():

@@ -1,4 +1,4 @@
-"""Files in, evidence out. What a file is, is told by what stands in it, never by its name."""
+"""Files in, evidence out. The kind of a file is found from its content, never from its name."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class _Reading:
 
     def is_new(self, file: Path) -> bool:
         """A file named twice would be two sights of one moment."""
-        if "\0" in str(file):  # which no file has: to open it says so
+        if "\0" in str(file):  # which no file has: opening it raises
             return True
         place = os.path.realpath(file)  # of links in a circle too
         new = place not in self.places
@@ -201,7 +201,7 @@ def as_written(text: str, modified: int | None) -> str:
 def read_text(
     text: str, file: str, modified: int | None = None, properties: Mapping[str, str] | None = None
 ) -> Evidence:
-    """The evidence in one file's text. modified: ms, the moment the file speaks of unless it says so itself."""
+    """The evidence in one file's text. modified: ms, the moment of the evidence if the file has none itself."""
     text = as_written(text, modified)
     return _evidence(reader_of(text, properties), text, file, modified)
 

@@ -143,7 +143,7 @@ def _queue(topic: str, broker: str, queue: int, values: dict[str, str]) -> Proce
 
 def stamp(text: str) -> int:
     """Milliseconds, or the tool's yyyyMMddHHmmssSSS in this machine's time zone."""
-    if re.fullmatch(r"(1970|1969)\d{13}", text):  # a moment of 0, in whatever zone
+    if re.fullmatch(r"(1970|1969)\d{13}", text):  # a moment of 0, in any zone
         return 0
     if re.fullmatch(r"\d{17}", text):
         return int(clock.mktime(clock.strptime(text[:14], "%Y%m%d%H%M%S"))) * 1000 + int(text[14:])

@@ -52,7 +52,7 @@ def read(text: str, file: str, modified: int | None) -> Evidence:
 
 
 def address(waiting_for: str) -> str:
-    """What tells one lock from all others in what a dump says of it: ``<0x00000000ed96c800> (a java.lang.Object)``."""
+    """The identity of a lock in a line of a dump: ``<0x00000000ed96c800> (a java.lang.Object)``."""
     found = re.match(r"<([^>]+)>", waiting_for)
     return found[1] if found else ""
 
@@ -102,7 +102,7 @@ def _jstack(text: str, file: str, modified: int | None) -> Evidence:
 
 
 def _line(thread: ThreadState, line: str) -> ThreadState:
-    """A thread with what one more line says of it."""
+    """A thread with one more line of its stack."""
     if line.lstrip().startswith("at "):
         return replace(thread, frames=(*thread.frames, line.strip()[3:]))
     if match := _JSTACK_STATE.match(line):
@@ -117,7 +117,7 @@ def _line(thread: ThreadState, line: str) -> ThreadState:
 
 
 def _dump(dump: ThreadDump, threads: list[ThreadState]) -> ThreadDump:
-    # Threads of the JVM itself (GC, compiler) have no Java stack and say nothing about a consumer.
+    # Threads of the JVM itself (GC, compiler) have no Java stack and no part in a consumer.
     return replace(dump, threads=tuple(each for each in threads if each.frames))
 
 

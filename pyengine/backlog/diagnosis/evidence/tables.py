@@ -72,7 +72,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
-    """All tables of a file, whatever stands between them."""
+    """All tables of a file; other lines may stand between them."""
     text = _plain(text)
     found = Evidence()
     named = groups_named(text) or {block.group for block in blocks(text, _begins) if block.group}
@@ -178,7 +178,7 @@ class _Table:
 
     @property
     def narrow(self) -> bool:
-        """Names are cut at 32 characters; not known, and taken for so, where the blanks between columns are gone."""
+        """Names are cut at 32 characters; assumed if the blanks between columns are gone."""
         second = self.titles.find("#", self.titles.find("#") + 1)
         return second - self.titles.find("#") < 2 * NARROW
 
@@ -225,7 +225,7 @@ class _Table:
         return told_apart(states) if self.narrow else states
 
     def clients_count(self) -> bool:
-        """False if the column of clients is there and says nothing: 4.3 to 4.8 print N/A in it without -s true."""
+        """False if the column of clients is there and empty: 4.3 to 4.8 print N/A in it without -s true."""
         if "#Client IP" not in self.header or not self.narrow or "#Inflight" in self.header:
             return True
         if any(each.client for each in self.offsets):

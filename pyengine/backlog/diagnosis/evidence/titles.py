@@ -1,6 +1,6 @@
 """Rows of offsets without the titles above them, as `grep`, `sort` and people leave them: the titles put back.
 
-A row is told by its numbers: the lag is the difference of the two offsets.
+A row is recognised by its numbers: the lag is the difference of the two offsets.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def with_titles(text: str) -> str:
 
 
 def _form(line: str) -> str:
-    """The titles that a row belongs under, or nothing if it is no row."""
+    """The titles that a row belongs under, or nothing for another line."""
     if not _NUMBERS.search(line):
         return ""
     return next((titles for titles, row in FORMS if (match := row.match(line)) and _adds_up(match)), "")

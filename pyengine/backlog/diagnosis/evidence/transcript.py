@@ -1,6 +1,6 @@
 """What people paste: commands, dates and tables one after the other, cut into blocks of one table each.
 
-A table rarely says of which group or moment it speaks; the command line and the date in front of it do.
+A table rarely has its group and its moment; the command line and the date in front of it have them.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class Block:
 
 
 def blocks(text: str, begins: Callable[[str], bool]) -> Iterator[Block]:
-    """The blocks of a text. begins: tells a line with which a table begins."""
+    """The blocks of a file. begins: tells a line with which a table begins."""
     block = Block(1, 0, ())
     lines: list[str] = []
     group = ""
@@ -143,7 +143,7 @@ def unwrapped(text: str, begins: Callable[[str], bool]) -> str:
     """The text with mqadmin's tables as they were before a terminal or a mail broke their lines.
 
     A header that is one only together with the next lines tells that they are broken; so are the rows below it then, up
-    to an empty line: each ends where it has as many cells as the header, but for the date, which has two.
+    to an empty line: each ends where it has as many cells as the header, except the date, which has two.
     """
     lines = text.splitlines()
     found: list[str] = []
@@ -304,7 +304,7 @@ def moment_of(line: str) -> int | None:
         if match := pattern.fullmatch(text):
             try:
                 return _moment(match.groupdict())
-            except (ValueError, OverflowError, KeyError):  # no such day, or a word that is no month
+            except (ValueError, OverflowError, KeyError):  # no such day, or an unknown month
                 return None
     return None
 

@@ -166,7 +166,7 @@ def refused_pulls(evidence: Evidence) -> Iterator[Finding]:
 def of_log(evidence: Evidence) -> Iterator[Finding]:
     """pull_stopped, lock_not_held, unlock_failed, timeout_cleaning and failing_listener, as the client logs them.
 
-    A lock that is not held yet is no finding while queues change hands: it is one that lasts.
+    A lock that is not held yet is a finding only if it lasts: queues change owners.
     """
     for kind, code in LOGGED.items():
         series = by_time([each for each in evidence.events if each.kind == kind], lambda each: (each.group, each.label))
@@ -192,7 +192,7 @@ def of_log(evidence: Evidence) -> Iterator[Finding]:
 
 
 def dealt_out(evidence: Evidence) -> Iterator[Finding]:
-    """different_subscriptions / idle_clients, by what clients log when queues are dealt out anew."""
+    """different_subscriptions / idle_clients, by what clients log at a rebalance."""
     for group, events in _by_group(evidence, "rebalanced").items():
         topics: dict[str, set[str]] = {}
         last: dict[tuple[str, str], ClientEvent] = {}
@@ -268,7 +268,7 @@ def rebalance_storm(evidence: Evidence) -> Iterator[Finding]:
             say(
                 "Clients come and go. Each time queues change hands, and what was consumed and not committed comes "
                 "again. Look for clients that restart, that stand still in a garbage collection, or that do not reach "
-                "every broker: a client asks any one broker of the topic who is in the group, and a broker forgets "
+                "every broker: a client asks any one broker of the topic for the group's members, and a broker forgets "
                 "who sent no heartbeat for 2 min."
             ),
         )

@@ -31,7 +31,7 @@ CAUSES = {
     "requests": ("pullThresholdForAll", say("more messages wait for poll() than the limit")),
 }
 
-# What the tool says of clients too gets the same advice.
+# The tool's own verdicts on clients get the same advice.
 WHAT_TO_DO = {
     "blocked_listener": say(
         "The listener does not return. `mqadmin consumerStatus -s`, taken several times and "
@@ -59,7 +59,7 @@ WHAT_TO_DO = {
     ),
     "idle_clients": say("More clients than queues: the rest stand by. Add queues to the topic if more should work."),
 }
-SWITCHED_OFF = say("Somebody switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on.")
+SWITCHED_OFF = say("An administrator switched it off. `mqadmin updateSubGroup -g GROUP -s true` switches it on.")
 SAME_ID = say(
     "Both get the same queues and others get none. Set instanceName, or do not share one "
     "host name and process id (containers)."
@@ -77,7 +77,7 @@ def age(client: ClientState, moment: int) -> float | None:
 
 
 def stuck(client: ClientState, queue: ProcessQueueState) -> int:
-    """What the real client itself says of the queue, a Stuck; NOT_STUCK where the moment of the sight is not known."""
+    """The real client's own verdict on the queue, a Stuck; NOT_STUCK if the moment of the sight is not known."""
     if client.time is None:
         return Stuck.NOT_STUCK
     return stuck_by(queue.info, client.time, orderly=client.orderly)
@@ -388,7 +388,7 @@ def more_clients_than_queues(clients: list[ClientState]) -> Iterator[Finding]:
 
 
 def from_check(check: GroupCheck, known: set[str]) -> Iterator[Finding]:
-    """What consumerStatus itself says of a group, as far as the running infos of its clients are not there to say it.
+    """The verdicts of consumerStatus on a group, if the running infos of its clients are not there.
 
     known: clients of which there is a running info.
     """

@@ -1,4 +1,4 @@
-"""Rules for connections: what a client's log says of name servers and brokers that it does not reach."""
+"""Rules for connections: name servers and brokers that a client does not reach, by its log."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def unanswered(evidence: Evidence) -> Iterator[Finding]:
     """no_answer_in_time: requests to a name server or broker get no answer within their time."""
     events = _of(evidence, "unanswered")
     if not events or (any(map(_unreached, evidence.events)) and not any(each.label for each in events)):
-        return  # who waits for a connection sends in vain
+        return  # a client that waits for a connection cannot send
     series = by_time(events, lambda event: event.label)
     if len(series) > 1:
         series.pop("", None)

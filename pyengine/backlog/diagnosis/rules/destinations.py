@@ -51,7 +51,7 @@ def held_evidence(pair: tuple[SubscriptionState, SubscriptionState]) -> Said:
 
 
 def no_consumer(queue: Watched) -> Iterator[Finding]:
-    """no_consumer: a queue holds messages and nobody consumes from it."""
+    """no_consumer: a queue holds messages and has no consumer."""
     if queue.last.kind == "queue" and queue.last.queue_size and not queue.last.consumer_count and not is_dlq(queue):
         grown = change(queue.first.queue_size, queue.last.queue_size)
         size = queue.size_now()
@@ -138,7 +138,7 @@ def exclusive_disjoint(queue: Watched) -> Iterator[Finding]:
             queue.where,
             (
                 say(
-                    "{waiting} of {queue_size:message|messages} {waiting:|is|are} not dispatched to anybody",
+                    "{waiting} of {queue_size:message|messages} {waiting:|is|are} not dispatched",
                     waiting=waiting,
                     queue_size=queue.last.queue_size,
                 ),
@@ -159,7 +159,7 @@ def exclusive_disjoint(queue: Watched) -> Iterator[Finding]:
                 ),
             ),
             say(
-                "While an exclusive consumer is elected nobody else is served, matching or not. Remove "
+                "While an exclusive consumer is elected no other one is served, matching or not. Remove "
                 "its selector, or make the consumers not exclusive, or give each selection a queue of "
                 "its own."
             ),
@@ -201,7 +201,8 @@ def _surprises(selector: str) -> tuple[Said, ...]:
 
 
 def page_starved(queue: Watched) -> Iterator[Finding]:
-    """page_starved: at least a page of messages nobody takes fills the paging window, and nothing moves behind it."""
+    """page_starved: at least a page of messages that no consumer takes fills the paging window, and nothing moves
+    behind it."""
     waiting, page = queue.undispatched, queue.max_page_size
     free = [last for _, last in queue.consumers if (last.awaiting or 0) < last.prefetch]
     selective = [last for last in free if last.selector]
@@ -233,7 +234,7 @@ def page_starved(queue: Watched) -> Iterator[Finding]:
         ),
         say(
             "The broker looks only at the first page, and every expireMessagesPeriod pages in up to maxExpirePageSize "
-            "(400) more: messages nobody's selector takes hide the rest. Add a consumer for them, let them expire, or "
+            "(400) more: messages that no selector takes hide the rest. Add a consumer for them, let them expire, or "
             "raise maxPageSize (which delays it, no more)."
         ),
     )
@@ -263,7 +264,7 @@ def group_owner_stopped(queue: Watched) -> Iterator[Finding]:
                     say("{undispatched:message waits|messages wait} undispatched", undispatched=queue.undispatched),
                 ),
                 say(
-                    "Groups go to their owner or to nobody. Restart that consumer, or remove its groups "
+                    "Groups go to their owner only. Restart that consumer, or remove its groups "
                     "(removeMessageGroup on the queue's MBean) so that others take them over."
                 ),
             )
@@ -403,9 +404,9 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
 def _for_those_who_work(queue: Watched) -> int:
     """How many of the messages go to consumers that acknowledge, 0 where that is not known.
 
-    Of a queue that stays as long as it was the rest may be what nobody takes: by their selectors, as an owner of its
-    group holds it up, or as it was sent to a consumer that stands still. Where one that takes everything is at work,
-    only the last is left.
+    Of a queue that stays as long as it was the rest may be messages that no consumer takes: by their selectors, as an
+    owner of its group holds it up, or as it was sent to a consumer that stands still. If one that takes everything is
+    at work, only the last is left.
     """
     moving = [(change(first.dequeue_counter, last.dequeue_counter) or 0) > 0 for first, last in queue.consumers]
     at_work = [last for (_, last), moves in zip(queue.consumers, moving, strict=True) if moves]

@@ -20,7 +20,7 @@ from pyengine.dataclass import dataclass
 
 # AwaitingSync is 0.9's and 0.10's word, Assigning and Reconciling those of the protocol of 4.0.
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "AwaitingSync", "Assigning", "Reconciling")
-# While a group rebalances nobody has a partition and nothing is committed, as it should be: only these rules hold then.
+# While a group rebalances no member has a partition and nothing is committed: only these rules hold then.
 ALWAYS = (offsets.rewound, offsets.ahead_of_broker, offsets.retention)
 GROWN, MANY = 1.5, 1000  # a lag without offsets grows if it is so many times what it was, and so many records more
 
@@ -40,8 +40,8 @@ class Partition(Progress):
         now, then = self.last, self.first
         if self.never_committed:
             return say(
-                "{label}: no offset was ever committed, log end offset {end}, {before} {span} before; a member that "
-                "comes anew begins where auto.offset.reset says",
+                "{label}: no offset was ever committed, log end offset {end}, {before} {span} before; a new member "
+                "begins where auto.offset.reset sends it",
                 label=now.label,
                 end=now.broker_offset,
                 before=then.broker_offset,
@@ -142,7 +142,7 @@ ADVICE = {
     "stopped": say(
         "Nothing consumes. Start the consumers; if they run, look at their bootstrap.servers and group.id, and in "
         "their log for what threw them out (max.poll.interval.ms, session.timeout.ms). A consumer that uses assign() "
-        "is no member."
+        "is not a member."
     ),
     "not_subscribed": say(
         "The group consumed this topic once, and its offsets are still there. Subscribe to it, or delete them: "
@@ -154,7 +154,7 @@ ADVICE = {
         "belong to no member either."
     ),
     "rewound": say(
-        "Somebody reset the offsets (`kafka-consumer-groups --reset-offsets`), auto.offset.reset took effect, or a "
+        "An administrator reset the offsets (`kafka-consumer-groups --reset-offsets`), auto.offset.reset took effect, or a "
         "member committed an older offset after a rebalance. Expect repeats."
     ),
     "ahead_of_broker": say(
@@ -168,8 +168,8 @@ ADVICE = {
         "clusters. Find out which before you reset the group's offsets."
     ),
     "retention_overtook": say(
-        "retention.ms and retention.bytes delete records, consumed or not; who asks for one that is gone goes where "
-        "auto.offset.reset says. Keep records longer than the longest outage you want to survive, and consume faster."
+        "retention.ms and retention.bytes delete records, consumed or not; a consumer that asks for one that is gone "
+        "goes where auto.offset.reset sends it. Keep records longer than the longest outage you want to survive, and consume faster."
     ),
     "uneven_allocation": say(
         "The range assignor divides each topic by itself, and members that subscribe to different topics share "
@@ -249,7 +249,7 @@ def _stuck_advice(group: Group) -> Said:
 
 
 def rebalancing(name: str, states: GroupStates) -> Iterator[Finding]:
-    """rebalancing: the group's partitions are being given out anew; at two looks: it does not come to rest."""
+    """rebalancing: the group's partitions are being assigned again; at two looks: it does not come to rest."""
     unsettled = states.unsettled
     if states.state not in REBALANCING:
         return
@@ -272,7 +272,7 @@ def rebalancing(name: str, states: GroupStates) -> Iterator[Finding]:
         )
         if period >= QUIET
         else say(
-            "While it rebalances nobody has a partition and nothing is committed; it takes seconds. Look again: if it "
+            "While it rebalances no member has a partition and nothing is committed; it takes seconds. Look again: if it "
             "still rebalances a minute later, members come and go (max.poll.interval.ms, session.timeout.ms, restarts)."
         ),
     )

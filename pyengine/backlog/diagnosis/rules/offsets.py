@@ -1,8 +1,9 @@
 """Rules for offsets that groups have committed: RocketMQ's consumerProgress and Kafka's consumer groups.
 
-One queue (partition) is told apart as: up to date (no lag, whatever happens), draining, slow, stalled (lag, a client,
-no commit moves), stopped (lag and no client), rewound (the committed offset went back). Queues that stand still, that
-nobody has, that were rewound or whose broker lost messages have findings of their own and count in no trend.
+One queue (partition) is classified as: up to date (no lag), draining, slow, stalled (lag, a client,
+no commit moves), stopped (lag and no client), rewound (the committed offset went back). Queues that stand
+still, that have no owner, that were rewound or whose broker lost messages have findings of their own and count in no
+trend.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ UNFINISHED = say(
 def stopped(group: Group) -> Iterator[Finding]:
     """stopped: messages wait and no client is in the group."""
     waiting = [each for each in group.queues if each.lag > 0]
-    if waiting and group.nobody:
+    if waiting and group.has_no_client:
         yield Finding(
             "stopped",
             Severity.ERROR,
@@ -60,7 +61,7 @@ def not_subscribed(group: Group) -> Iterator[Finding]:
             (say("the group's clients have queues of other topics only"), *_worst(waiting)),
             say(
                 "The group consumed this topic once, and its offsets are still there. Subscribe to it in every member, "
-                "or let it be: what waits is kept for nobody."
+                "or let it be: its messages are kept in vain."
             ),
         )
 
@@ -167,7 +168,7 @@ def _stuck_advice(group: Group, stuck: Sequence[Progress], moving: Sequence[Prog
 def trend(group: Group) -> Iterator[Finding]:
     """slow / too_few_consumers / draining: commits move, and the lag grows or stays, or falls (then: until when).
 
-    Queues that grow while the others keep up are told apart: the sum hides them, and more clients do not help them.
+    Queues that grow while the others keep up are reported apart: the sum hides them, and more clients do not help them.
     """
     working = group.working
     hot = [] if group.pop else _hot(working)
@@ -213,7 +214,7 @@ def trend(group: Group) -> Iterator[Finding]:
 
 
 def _room(group: Group) -> tuple[bool, Said]:
-    """Whether more clients help, and what to say of it."""
+    """Whether more clients help, and the advice."""
     clients, queues = group.clients, len(group.queues)
     if group.pop:
         return True, say(
@@ -256,7 +257,7 @@ def more_than_a_breath(group: Group, behind: Sequence[Progress]) -> bool:
 
 
 def _grows(working: Sequence[Progress]) -> bool:
-    """The lag of all of them together grows, and is no breath, or stays."""
+    """The lag of all of them together grows by more than normal variation, or stays."""
     lag, before = sum(each.lag for each in working), sum(each.first.lag or 0 for each in working)
     moved, period = sum(each.moved or 0 for each in working), max(each.period for each in working)
     breath = moved / period * BREATH if period else 0.0
@@ -279,7 +280,7 @@ def _hot(working: Sequence[Progress]) -> list[Progress]:
 def _stays(working: Sequence[Progress]) -> bool:
     """The lag is what it was, and messages that waited at first wait still: more than were committed meanwhile.
 
-    Only queues that move count. What stands still in others is no sign that those who work are slow.
+    Only queues that move count. A backlog that stands still elsewhere does not make the working ones slow.
     """
     moving = [each for each in working if (each.moved or 0) > 0]
     lag = sum(each.lag for each in moving)
@@ -295,7 +296,9 @@ def rewound(group: Group) -> Iterator[Finding]:
             Severity.WARNING,
             group.where,
             tuple(each.words() for each in back[:5]),
-            say("Somebody reset the offset, or a client committed an older one after a rebalance. Expect repeats."),
+            say(
+                "An administrator reset the offset, or a client committed an older one after a rebalance. Expect repeats."
+            ),
         )
 
 
@@ -440,8 +443,9 @@ def unread_queues(evidence: Evidence) -> Iterator[Finding]:
 
 
 def broker_lost_messages(found: Sequence[Group]) -> Iterator[Finding]:
-    """broker_lost_messages: a broker's newest offset went back, and with it what groups have committed: whatever
-    happened did not happen to a group. A group that is beyond the broker's end has its own finding, ahead_of_broker."""
+    """broker_lost_messages: a broker's newest offset went back, and with it the offsets that groups have
+    committed, so that the cause is not in a group. A group that is beyond the broker's end has its own finding,
+    ahead_of_broker."""
     topics: dict[str, list[Progress]] = {}
     for group in found:
         queues = [each for each in group.queues if each.went_back]
@@ -522,7 +526,7 @@ def failing(found: Sequence[Group], evidence: Evidence) -> dict[str, Finding]:
         died = _arrived(dead.get(name, ()))
         first = [each for group in parts if not group.topic.startswith(RETRY) for each in group.queues]
         consumed = sum(max(each.moved or 0, 0) for each in first)
-        # What falls due in the retry topic of a group that is away says nothing of its listener.
+        # Messages that fall due in the retry topic of a stopped group do not come from its listener.
         at_work = any(group.commits for group in parts)
         if not died and (retried <= FAILING * consumed or not at_work):
             continue
@@ -588,7 +592,7 @@ def lines_of_groups(evidence: Evidence) -> Iterator[Finding]:
                 Severity.ERROR,
                 where,
                 (say("OFFLINE with diff total {diff_total} ({file})", diff_total=last.diff_total, file=last.file),),
-                say("Nothing consumes. Start the consumers, or delete the group if nobody needs it."),
+                say("Nothing consumes. Start the consumers, or delete the group if it is not needed."),
             )
         elif not last.tps and _nothing_goes(first, last):
             yield Finding(
@@ -658,15 +662,15 @@ def _fails(line: GroupState, evidence: Evidence) -> bool:
 
 
 def _nothing_goes(first: GroupState, last: GroupState) -> bool:
-    """Nothing is consumed, and that is no pause between two messages: more than a minute's waits, or more has come than
-    the list's whole numbers of messages a second can hide."""
+    """Nothing is consumed, for longer than a pause between two messages: more than a minute's waits, or more has come
+    than the list's whole numbers of messages a second can hide."""
     if last.in_tps is not None:
         return last.diff_total > 60 * last.in_tps > 0
     return last.diff_total - first.diff_total > seconds(first, last) > 0
 
 
 def _outrun(first: GroupState, last: GroupState) -> bool:
-    """More comes than goes, and that is no breath of a queue."""
+    """More arrives than is consumed, beyond the normal variation of a queue."""
     assert last.tps is not None
     if last.diff_total <= last.tps * BREATH:
         return False

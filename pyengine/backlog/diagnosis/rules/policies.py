@@ -1,4 +1,4 @@
-"""The policy entry behind a destination's finding: which one counts there, and what it says of the matter."""
+"""The policy entry behind a destination's finding: which one applies, and its settings."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def broker_of(brokers: Sequence[BrokerConfiguration], state: DestinationState) -
 
 
 def explained(finding: Finding, state: DestinationState, broker: BrokerConfiguration) -> Finding:
-    """The finding with what the policy of its destination says of the matter, if anything does."""
+    """The finding with the settings of its destination's policy that matter for it."""
     matters = MATTERS.get(finding.code)
     if not matters:
         return finding

@@ -47,7 +47,7 @@ class Progress:
 
     @property
     def rewound(self) -> bool:
-        """The committed offset went back, or a monitor that watched it says so (Burrow's REWIND)."""
+        """The committed offset went back, or a monitor that watched it reports it (Burrow's REWIND)."""
         return (self.moved or 0) < 0 or self.last.verdict == "REWIND"
 
     @property
@@ -73,7 +73,7 @@ class Progress:
         if self.never_committed:
             return say(
                 "{label}: no offset was ever committed, broker offset {broker_offset}, {before} {span} before; a "
-                "client that comes anew begins where auto.offset.reset says",
+                "new client begins where auto.offset.reset sends it",
                 label=self.last.label,
                 broker_offset=self.last.broker_offset,
                 before=self.first.broker_offset,
@@ -143,7 +143,7 @@ class Group:
     """All queues of one group in one topic.
 
     connected: clients of the group by another source, None: no such source. others: topics of the group that have
-    a client, but for this one. well: partitions of the group that a monitor finds well and does not list.
+    a client, except this one. well: partitions of the group that a monitor finds well and does not list.
     """
 
     system: str
@@ -175,7 +175,7 @@ class Group:
         """In the one sight that there is the broker hands messages of this topic to the group.
 
         The rate is that of all its topics: where another one has clients it is theirs. A client of the retry topic
-        alone may be one of several, of whom the others did not answer the tool.
+        alone may be one of several, the others of which did not answer the tool.
         """
         theirs = any(not topic.startswith(RETRY) for topic in self.others)
         return not self.period and bool(self.tps) and not theirs
@@ -186,7 +186,7 @@ class Group:
 
     @property
     def pop(self) -> bool:
-        """Its clients pop: 5.x shows what is in flight, and nobody beside queues whose commits move."""
+        """Its clients pop: 5.x shows what is in flight, and no owner beside queues whose commits move."""
         shown = [each.last for each in self.queues]
         return (
             self.clients is None
@@ -195,7 +195,7 @@ class Group:
         )
 
     @property
-    def nobody(self) -> bool:
+    def has_no_client(self) -> bool:
         """No client is in the group, as far as the tool or another one shows clients at all."""
         if self.connected == 0 and not self.clients:
             return not self.commits and not self.served
@@ -213,8 +213,8 @@ class Group:
 
     @property
     def stuck(self) -> list[Progress]:
-        """Queues that stand still though somebody has them."""
-        if self.nobody or self.unsubscribed:
+        """Queues that stand still though they have an owner."""
+        if self.has_no_client or self.unsubscribed:
             return []
         owned = bool(self.clients)
         return [
@@ -250,7 +250,8 @@ class Group:
 
     @property
     def commits(self) -> bool:
-        """Somebody commits, whatever the tool shows: mqadmin shows N/A for a client that does not answer it."""
+        """A client commits, whether the tool shows it or not: mqadmin shows N/A for a client that does not answer
+        it."""
         return any((each.moved or 0) > 0 for each in self.queues)
 
     @property
@@ -259,7 +260,7 @@ class Group:
 
 
 def groups(evidence: Evidence) -> Iterator[Group]:
-    """Groups by topic, dead-letter topics apart (nobody need consume them), and groups whose clients say that each of
+    """Groups by topic, dead-letter topics apart (they need no consumer), and groups whose clients say that each of
     them gets everything: those commit to files of their own, never to the broker."""
     broadcasting = apart(evidence)
     series = by_time(evidence.offsets, lambda o: (o.system, o.group, o.topic, o.broker, o.queue))

@@ -16,7 +16,7 @@ class Seen(Protocol):
     def time(self) -> int | None: ...
 
 
-# A backlog of less than so many seconds of work is no trend: clients commit every five seconds, and queues breathe.
+# A backlog of less than so many seconds of work is normal: clients commit every five seconds, and sizes vary.
 BREATH = 10.0
 
 S = TypeVar("S", bound=Seen)
@@ -59,7 +59,7 @@ def span(number: float) -> str:
 
 
 def empty_in(left: float, now: int | None) -> Said:
-    """What to say of a backlog that shrinks. left: seconds. now: ms, or None if nothing tells."""
+    """The advice for a backlog that shrinks. left: seconds. now: ms, or None if it is unknown."""
     if not now:
         return say("Healthy: empty in {span}.", span=span(left))
     return say("Healthy: empty in {span}, about {clock}.", span=span(left), clock=clock(now + int(left * 1000)))

@@ -88,7 +88,7 @@ def _swapped(earlier: Sight, later: Sight) -> bool:
 
 
 def _timed(sights: Sequence[Sight]) -> list[tuple[Sight, int | None]]:
-    """A time for each, never falling: its own; else, where those of the files say nothing, its newest store time."""
+    """A time for each, never falling: its own; else, if the files have none, its newest store time."""
     times = [sight.time for sight in sights]
     known = [time for time in times if time is not None]
     if len(known) < len(times) or len(sights) < 2:
@@ -98,7 +98,7 @@ def _timed(sights: Sequence[Sight]) -> list[tuple[Sight, int | None]]:
         known.sort()  # of files that were written in another order than the looks were taken
         stored = [sight.newest for sight in sights]
         dates = [time for time in stored if time]
-        # A date in one text and the time of another's file may be years apart.
+        # A date in one file and the time of another one may be years apart.
         if any(dated) or known[-1] - known[0] < 1000:
             if len(dates) == len(stored) and dates == sorted(set(dates)):
                 known = dates

@@ -3,8 +3,8 @@
 A thread that waits does not run. If its processor time has grown although its stack is the same, it has come back to
 the line: it is slow, or in a loop that waits, and not stuck. One that is blocked at a monitor is woken now and then.
 
-A thread that waits for work also stands still: it is told by where it stands (a pool's queue, a listener's own wait),
-not by its state, because a thread in a socket read is RUNNABLE to the JVM and does nothing all the same.
+A thread that waits for work also stands still: it is recognised by where it stands (a pool's queue, a listener's own
+wait), not by its state, because a thread in a socket read is RUNNABLE to the JVM and does nothing all the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OWN = re.compile(
     r"DefaultMessageListener|KafkaListener|-C-\d+$"
 )
 CONSUMERS = re.compile(OWN.pattern + r"|[Cc]onsumer|[Ll]istener|[Ww]orker")
-# Frames under which a listener is called, whatever its thread is named: a pool of the user's, a transport's own thread.
+# Frames under which a listener is called, on a thread of any name: a pool of the user's, a transport's own thread.
 LISTENER = re.compile(
     r"ActiveMQMessageConsumer\.dispatch\(|ActiveMQSession\.run\(|\$ConsumeRequest\.run\(|MessageListenerContainer[.$]"
 )
@@ -41,7 +41,7 @@ IDLE_PYTHON = re.compile(
     r"_worker \((?:.*/)?concurrent/futures/thread\.py|get \(.*queue\.py|"
     r"select \(.*selectors\.py|_run_once \(.*asyncio|_run \(.*pyengine/clock\.py"
 )
-# The user's own loop over a queue. In a listener it is no idling: whoever should fill the queue does not.
+# The user's own loop over a queue. In a listener it is not idle: the thread that should fill the queue does not.
 TAKES = re.compile(r"(?:Queue|Deque)\.(?:take|poll)\w*\(")
 NETWORK = re.compile(
     r"Socket(?:In|Out)putStream|socketRead|SocketDispatcher|SocketChannelImpl|NioSocketImpl|PlainSocketImpl|"
@@ -56,7 +56,8 @@ DATABASE = re.compile(
     r"sqlite3|sqlalchemy|lettuce|\bjedis\b|\bredis\b|\bredisson\b",
     re.IGNORECASE,
 )
-# Pools of connections: name, what stands in the frames of those who have one, and the frame of who waits for one.
+# Pools of connections: name, the mark in the frames of a thread that has one, and the frame of a thread that waits for
+# one.
 POOLS = tuple((name, package, re.compile(mark)) for name, package, mark in (
     ("HikariCP", "zaxxer.hikari", r"hikari\.util\.ConcurrentBag\.borrow|hikari\.pool\.HikariPool\.getConnection"),
     ("Druid", "alibaba.druid", r"druid\.pool\.DruidDataSource\.(?:takeLast|pollLast|getConnection(?:Internal|Direct))"),
@@ -88,7 +89,7 @@ LOCK = re.compile(
     r"Object\.wait|Unsafe\.park|LockSupport\.park|ReentrantLock|AbstractQueuedSynchronizer|Semaphore|CountDownLatch|"
     r"(?:wait|acquire|__enter__) \(threading\.py"
 )
-LIBRARIES = (  # of Java: packages that are nobody's own code
+LIBRARIES = (  # of Java: packages that are not the user's code
     "java", "javax", "jakarta", "jdk", "sun", "com.sun", "kotlin", "kotlinx", "scala", "groovy", "clojure", "akka",
     "org.apache", "org.springframework", "org.hibernate", "org.jboss", "org.eclipse", "org.slf4j", "org.jooq",
     "org.mybatis", "org.messaginghub", "org.glassfish", "ch.qos.logback", "io.netty", "io.grpc", "io.vertx",
@@ -181,7 +182,7 @@ class Standing:
             return "lock"
         if self.state == "idle" or "Native Method" in self.frames[0]:
             return "wait"
-        # This very process does not say what a thread does outside Python.
+        # A dump by the process itself does not show what a thread does outside Python.
         rests = self.state == "active" and self.cpu is not None and self.cpu[1] - self.cpu[0] < 500 * self.period
         return "wait" if rests else "code"
 
@@ -233,7 +234,8 @@ def standing(dumps: list[ThreadDump], consumers: re.Pattern[str] | None) -> Iter
 
 
 def _holder(thread: ThreadState, dump: ThreadDump) -> ThreadState | None:
-    """Who has what a thread waits for. A thread in Object.wait() shows as locked what it has given up."""
+    """The thread that has what another one waits for. A thread in Object.wait() shows as locked what it has given
+    up."""
     lock = address(thread.waiting_for)
     holding = (each for each in dump.threads if lock in each.holds and address(each.waiting_for) != lock)
     return next(holding, None) if lock else None
@@ -260,12 +262,14 @@ ADVICE = {
         "pool as large as the threads are many, or the threads fewer; the pool's leak detection "
         "(leakDetectionThreshold, removeAbandoned) names who keeps one."
     ),
-    "lock": say("It waits for a lock or for another thread. The dump says which (`waiting for`): find who holds it."),
+    "lock": say(
+        "It waits for a lock or for another thread. The dump names it (`waiting for`): find the thread that holds it."
+    ),
     "sleep": say(
         "The listener itself sleeps. Let the broker redeliver with a delay instead of sleeping in the consumer."
     ),
     "wait": say(
-        "It waits in a call outside its language (network, file, lock, sleep): the line says which. Give that call a "
+        "It waits in a call outside its language (network, file, lock, sleep): the line shows it. Give that call a "
         "timeout."
     ),
     "code": say(
@@ -298,7 +302,7 @@ def _keeper(pool: str, places: Places) -> tuple[tuple[str, ...], bool] | None:
 def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS) -> Iterator[Finding]:
     """stuck_thread: a consumer thread at work stood at the same line in every dump (three at least).
 
-    Those who wait for a pool of connections are one finding, whatever line they stand at, and none where others have
+    Threads that wait for a pool of connections are one finding, at any line, and none if others have
     its connections and stand at a call themselves: those are the cause.
 
     slow_call: it was at the same waiting call in every dump, and has worked in between, or may have.
@@ -360,11 +364,11 @@ def stuck(dumps: list[ThreadDump], consumers: re.Pattern[str] | None = CONSUMERS
 
 
 def looks(evidence: Evidence) -> Iterator[list[ThreadDump]]:
-    """The dumps of each process, each moment once: a copy of a dump is no second look."""
+    """The dumps of each process, each moment once: a copy of a dump is not a second look."""
     for dumps in by_time(evidence.dumps, lambda dump: (dump.tool, dump.process)).values():
         found: list[ThreadDump] = []
         for dump in dumps:
-            # jstack itself writes the moment; a file's own time says nothing of copies.
+            # jstack itself writes the moment; a file's own time does not distinguish copies.
             if dump.tool != "jstack" or dump.time is None or not found or found[-1].time != dump.time:
                 found.append(dump)
         yield found

@@ -58,7 +58,7 @@ class Watched:
 
     @property
     def undispatched(self) -> int | None:
-        """Messages that nobody holds."""
+        """Messages that no consumer holds."""
         in_flight = self.last.in_flight_count
         return None if in_flight is None else self.last.queue_size - in_flight
 

@@ -155,7 +155,7 @@ def gc_loses_copies(broker: BrokerConfiguration) -> Iterator[Finding]:
                     ),
                     say(
                         "A queue whose consumer is away and that is empty is deleted after {timeout} ms; what is "
-                        "sent to the topic then is copied to nobody. Give these queues an entry without "
+                        "sent to the topic then is copied nowhere. Give these queues an entry without "
                         "gcInactiveDestinations.",
                         timeout=policy.inactive_timeout_before_gc,
                     ),
@@ -281,7 +281,7 @@ def redelivery_refused(broker: BrokerConfiguration) -> Iterator[Finding]:
 
 
 def discarding(broker: BrokerConfiguration) -> Iterator[Finding]:
-    """dead_letters_discarded: the plugin that drops dead letters, whatever the entries say."""
+    """dead_letters_discarded: the plugin that drops dead letters, regardless of the entries."""
     plugin = broker.discarding_plugin
     if plugin is None or not (plugin.drop_all or plugin.drop_only.strip()):
         return
@@ -295,11 +295,11 @@ def discarding(broker: BrokerConfiguration) -> Iterator[Finding]:
             else say("dropOnly {names}", names=plugin.drop_only.strip()),
         ),
         say(
-            "A message that fails or expires there is gone, whatever deadLetterStrategy its entry has. To drop those "
+            "A message that fails or expires there is gone, regardless of its entry's deadLetterStrategy. To drop those "
             'of some destinations alone set dropAll="false" and name them in dropOnly, as regular expressions.'
         )
         if plugin.drop_all
-        else say("A message that fails or expires there is gone, whatever deadLetterStrategy its entry has."),
+        else say("A message that fails or expires there is gone, regardless of its entry's deadLetterStrategy."),
         "DiscardingDLQBroker.sendToDeadLetterQueue",
     )
 

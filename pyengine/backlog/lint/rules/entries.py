@@ -84,7 +84,7 @@ class Entry:
 
 
 def wrong_kind(entry: Entry) -> Iterator[Finding]:
-    """wrong_kind: settings for topics in an entry for queues, or the other way round: nobody reads them."""
+    """wrong_kind: settings for topics in an entry for queues, or the other way round: they have no effect."""
     if entry.kind == "any":
         return
     foreign = TOPIC_ONLY if entry.kind == "queue" else QUEUE_ONLY
@@ -120,7 +120,7 @@ def prefix_in_name(entry: Entry) -> Iterator[Finding]:
 
 
 def prefetch_below_zero(entry: Entry) -> Iterator[Finding]:
-    """prefetch_below_zero: not without a limit, as elsewhere: nobody with the client's default gets anything."""
+    """prefetch_below_zero: not without a limit, as elsewhere: consumers with the client's default get nothing."""
     keys = [key for kind in PREFETCHES if entry.kind in (kind, "any") for key in PREFETCHES[kind]]
     below = {java_name(key): value for key in keys if (value := getattr(entry.policy, key)) < 0}
     if below:
@@ -224,7 +224,7 @@ def group_map(entry: Entry) -> Iterator[Finding]:
 
 
 def small_page(entry: Entry) -> Iterator[Finding]:
-    """small_page: a paging window below the default: a few messages nobody takes hide all others."""
+    """small_page: a paging window below the default: a few messages that no consumer takes hide all others."""
     page = entry.policy.max_page_size
     if entry.for_queues and page is not None and page < 200:
         yield entry.trap(
@@ -309,7 +309,7 @@ def priorities(entry: Entry) -> Iterator[Finding]:
 
 
 def expiry_off(entry: Entry) -> Iterator[Finding]:
-    """expiry_off: nobody looks for expired messages."""
+    """expiry_off: the broker does not look for expired messages."""
     if entry.policy.expire_messages_period == 0:
         yield entry.trap(
             "expiry_off",

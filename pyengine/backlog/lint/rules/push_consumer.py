@@ -44,7 +44,7 @@ MEMORY = 1024  # MiB of cached bodies beyond which a client's heap should be kno
 
 
 def read(text: str, file: str = "") -> dict[str, Any] | None:
-    """The parameters that a text gives, by their snake_case names; None if it gives none.
+    """The parameters that a file gives, by their snake_case names; None if it gives none.
 
     Names of other things are left out: a properties file usually holds more than one library's.
     """
@@ -244,7 +244,7 @@ def batches(consumer: Consumer) -> Iterator[Finding]:
             Severity.WARNING,
             (say("pullBatchSize {asked}", asked=asked),),
             say(
-                "The broker gives {limit:message|messages} at most in one pull (8 from disk), whatever is asked: "
+                "The broker gives {limit:message|messages} at most in one pull (8 from disk), regardless of the request: "
                 "raise maxTransferCountOnMessageInMemory and maxTransferBytesOnMessageInMemory there too.",
                 limit=MAX_TRANSFER_COUNT,
             ),
@@ -362,7 +362,7 @@ def failures(consumer: Consumer) -> Iterator[Finding]:
             ),
             say(
                 "A message whose listener fails is logged and dropped: no retry topic, no dead letters, "
-                "whatever maxReconsumeTimes says. Offsets lie in a local file that processes of one host "
+                "regardless of maxReconsumeTimes. Offsets lie in a local file that processes of one host "
                 "share unless instanceName differs."
             ),
             "ConsumeMessageConcurrentlyService.processConsumeResult",
@@ -389,7 +389,7 @@ def failures(consumer: Consumer) -> Iterator[Finding]:
 
 
 def without_effect(consumer: Consumer) -> Iterator[Finding]:
-    """no_effect, orderly_no_timeout, suspend_clamped, timestamp_unused: parameters that are read by nobody;
+    """no_effect, orderly_no_timeout, suspend_clamped, timestamp_unused: parameters without effect;
     timestamp_refused, timestamp_misread: one that start() refuses, or reads as another moment."""
     for name, source in NO_EFFECT.items():
         if name in consumer.given and consumer.number(name) != DEFAULTS[name]:
@@ -435,7 +435,7 @@ def without_effect(consumer: Consumer) -> Iterator[Finding]:
                 "timestamp_refused",
                 Severity.ERROR,
                 evidence,
-                say("start() throws MQClientException, whatever consumeFromWhere says. {wanted}", wanted=wanted),
+                say("start() throws MQClientException, regardless of consumeFromWhere. {wanted}", wanted=wanted),
                 "DefaultMQPushConsumerImpl.checkConfig",
             )
         else:
@@ -474,7 +474,7 @@ def _as_read(stamp: str) -> str:
 
 
 def _fourteen_digits(stamp: str) -> str:
-    """The moment that a text seems to mean as the client wants it, or any."""
+    """The moment that a value seems to mean, in the client's form, or any."""
     digits = "".join(re.findall("[0-9]", stamp))[:14].ljust(14, "0")
     return digits if _as_read(digits) == digits else "20240131235959"
 
@@ -548,7 +548,7 @@ def selector(consumer: Consumer) -> Iterator[Finding]:
 
 
 def _sql92(given: Mapping[str, Any]) -> str:
-    """The filter of a consumer whose type is SQL92, or of Spring Cloud Stream, where it stands behind ``sql:``."""
+    """The filter of a consumer whose type is SQL92, or of Spring Cloud Stream, in which it follows ``sql:``."""
     subscription = str(given.get("subscription") or "").strip()
     if subscription.startswith("sql:"):
         return subscription.removeprefix("sql:").strip()

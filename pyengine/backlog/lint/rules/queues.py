@@ -1,4 +1,4 @@
-"""Traps of queues and their consumers, as a topology names them: who consumes what, with which selector.
+"""Traps of queues and their consumers, as a topology names them: the queues of each consumer, and its selector.
 
 What selectors do together is proven by the solver (:mod:`pyengine.backlog.lint.proof`), and every example shown was
 evaluated by the engine.
@@ -64,7 +64,7 @@ def proofs(topology: Topology) -> Iterator[Finding]:
 
 
 def _queues(topology: Topology) -> list[Linted]:
-    """Every queue that is named: declared, or a consumer's own that is no wildcard; a wildcard stands for itself."""
+    """Every queue that is named: declared, or a consumer's own that is not a wildcard; a wildcard stands for itself."""
     names = [entry.name for entry in topology.destinations]
     for consumer in topology.consumers:
         names += [part.name for part in parse_destination(consumer.destination) if part.kind == "queue"]
@@ -174,7 +174,7 @@ def groups_and_selectors(queue: Linted) -> Iterator[Finding]:
                 ),
             ),
             say(
-                "A message of a group goes to its owner or to nobody: if the owner's selector refuses "
+                "A message of a group goes to its owner only: if the owner's selector refuses "
                 "it, it waits until the owner leaves. Give each selection a queue of its own."
             ),
             "Queue.assignMessageGroup",
@@ -337,7 +337,7 @@ def overlapping(queue: Linted) -> Iterator[Finding]:
                     say("{names}: {selector}", names=queue.names(one), selector=one),
                     say("{names}: {selector}", names=queue.names(other), selector=other),
                 ),
-                say("On a queue one of them gets it, whoever is first in rotation. Fine if both may."),
+                say("On a queue one of them gets it, the first in rotation. Fine if both may."),
                 "Queue.doActualDispatch",
             )
 

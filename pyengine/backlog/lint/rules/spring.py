@@ -68,7 +68,7 @@ PULL_CODES = {
     "selector_refused",
     "selector_misread",
 }  # what of a push consumer's traps a DefaultLitePullConsumer has
-# Options of the URL that the factory takes and that mean nothing here.
+# Options of the URL that the factory takes and that have no effect here.
 ELSEWHERE_OPTIONS = ("jms.blobTransferPolicy.", "jms.xaAckMode", "jms.brokerURL", "jms.strictCompliance")
 # Settings of JMS clients that are not ActiveMQ's.
 OTHER_JMS = (("spring", "artemis"), ("ibm", "mq"), ("amqphub", "amqp10jms"), ("solace", "jms"))
@@ -103,7 +103,7 @@ def consumers_of(settings: Settings) -> list[SpringConsumer]:
 
 
 def _found(node: Settings, rocketmq: bool, consumer: bool) -> Iterator[SpringConsumer]:
-    """The consumers at and below a setting. rocketmq, consumer: whether a part of its name says so."""
+    """The consumers at and below a setting. rocketmq, consumer: whether a part of its name has that word."""
     leaves = {name: each for name, each in node.below.items() if not each.below and not name.isdecimal()}
     known = {name for name in leaves if name in PARAMETERS}
     grouped = bool(known & GROUPS)
@@ -132,7 +132,7 @@ def _parameters(leaves: Mapping[str, Settings]) -> dict[str, Any]:
             found["orderly"] = "orderly" in text_of(value).lower()
         elif name in PARAMETERS:
             found[PARAMETERS[name]] = value
-        elif get_close_matches(name, PARAMETERS, n=1, cutoff=0.9):  # most others are somebody's own
+        elif get_close_matches(name, PARAMETERS, n=1, cutoff=0.9):  # most others are the user's own
             written = re.sub(
                 r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), each.name.rpartition(".")[2]
             )
@@ -165,7 +165,7 @@ def _binder(settings: Settings) -> Iterator[SpringConsumer]:
 
 
 def is_spring(text: str, file: str) -> bool:
-    """Whether a text that is neither XML nor JSON is a Spring Boot file: by its name, else by the names in it.
+    """Whether content that is neither XML nor JSON is a Spring Boot file: by its name, else by the names in it.
 
     Parameters of one consumer without a prefix are a push consumer's own file.
     """
@@ -228,7 +228,7 @@ def findings(configuration: SpringConfiguration) -> Iterator[Finding]:
 
 
 def _of_profile(profile: str, settings: Settings) -> Iterator[tuple[str, Finding]]:
-    """Findings with what they are about, whatever the profile."""
+    """Findings with what they are about, of any profile."""
     consumers = consumers_of(settings)
     for consumer in consumers:
         where = push_consumer.place_of(consumer.group, consumer.path, profile)
@@ -317,7 +317,7 @@ def _where(name: str, profile: str) -> Said:
 
 
 class JmsClient:
-    """What a file says of the JMS client: its broker's URL, its listeners, its template."""
+    """The settings of the JMS client in a file: its broker's URL, its listeners, its template."""
 
     def __init__(self, settings: Settings, profile: str) -> None:
         self.profile = profile
@@ -568,7 +568,7 @@ def prefetch(client: JmsClient) -> Iterator[Finding]:
 
 
 def template(client: JmsClient) -> Iterator[Finding]:
-    """quality_of_service_off: what a JmsTemplate is told of its messages and does not do."""
+    """quality_of_service_off: settings of a JmsTemplate for its messages that it does not apply."""
     node = client.jms.at("template")
     named = [each for name in ("deliverymode", "priority", "timetolive") if (each := node.at(name)).value is not None]
     if named and _is(node.text("qosenabled"), "false"):

@@ -1,4 +1,4 @@
-"""Traps of topics in one policy entry: pending limits, eviction, slow consumers that nobody notices, recovery."""
+"""Traps of topics in one policy entry: pending limits, eviction, slow consumers that go unnoticed, recovery."""
 
 from __future__ import annotations
 
