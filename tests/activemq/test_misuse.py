@@ -214,7 +214,7 @@ def test_only_events_can_be_listened_to() -> None:
         ({"options": 5}, "options=5: must be a ConnectionOptions or None"),
         (
             {"redelivery_policies": 5},
-            "redelivery_policies=5: must be a mapping from a text or a Destination to a Redelivery",
+            "redelivery_policies=5: must be a mapping from a string or a Destination to a Redelivery",
         ),
         ({"redelivery_policies": {">": 5}}, "redelivery_policies={'>': 5}: must be a mapping"),
         ({"unknown_options": 5}, "unknown_options=5: must be one of UnknownOptions"),

@@ -94,7 +94,7 @@ def test_a_column_of_numbers_or_events_that_is_not_there_is_named(spark: Any, tm
             ask()
     with pytest.raises(ConfigurationError, match=r"is a stream, .* use dispatch_stream"):
         ps.dispatch(messages, topology, row="number")
-    with pytest.raises(ConfigurationError, match="row=5: must be a Column or a text or None"):
+    with pytest.raises(ConfigurationError, match="row=5: must be a Column or a string or None"):
         ps.dispatch(frame, topology, row=5)  # type: ignore[arg-type]
     assert ps.dispatch(frame, topology, row="NUMBER").count() == 1
 
@@ -106,7 +106,7 @@ def test_an_argument_of_matches_is_checked_whoever_evaluates(spark: Any, ask: Ca
     for given, words in (
         ({"on_error": "ignore"}, "on_error='ignore': must be 'raise' or 'reject'"),
         ({"using": "spark"}, "using='spark': must be 'auto' or 'native' or 'arrow' or 'pandas'"),
-        ({"columns": {"id": 5}}, "columns={'id': 5}: must be a mapping from a text to a Column or a text or None"),
+        ({"columns": {"id": 5}}, "columns={'id': 5}: must be a mapping from a text to a Column or a string or None"),
         ({"columns": {"nr": "id"}}, "columns names 'nr', which the selector does not read: it reads id"),
     ):
         with pytest.raises(ValueError, match=re.escape(words)):

@@ -80,7 +80,7 @@ def assigned(columns: dict[str, list[object]], twice: str = "") -> pa.Table:
         (lambda: policy.CompositeQueue("all", "orders"), r"forward_to='orders': must be a list of which each is a Fil"),
         (
             lambda: policy.CompositeQueue("all", ("a", 5)),
-            r"forward_to\[1\]=5: must be a FilteredDestination or a text$",
+            r"forward_to\[1\]=5: must be a FilteredDestination or a string$",
         ),
         (lambda: policy.PolicyMap(["q"]), r"PolicyMap.entries\[0\]='q': must be a Policy$"),
         (lambda: policy.PolicyMap(default="q"), r"PolicyMap.default='q': must be a Policy or None$"),
@@ -249,7 +249,7 @@ class Mine:
         (lambda: BrokerConfiguration.load(5), r"^BrokerConfiguration.load.path=5: must be a string or a Path$"),
         (
             lambda: BrokerConfiguration.load("a.xml", properties={"a": 5}),
-            r"^BrokerConfiguration.load.properties={'a': 5}: must be a mapping from a text to a text or None$",
+            r"^BrokerConfiguration.load.properties={'a': 5}: must be a mapping from a string to a string or None$",
         ),
         (lambda: BrokerConfiguration.from_text(5), r"^BrokerConfiguration.from_text.text=5: must be a string$"),
         (lambda: Topology(Source("q")).policy_of(5), r"^destination=5: must be a string$"),

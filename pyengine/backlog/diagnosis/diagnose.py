@@ -152,7 +152,7 @@ def _without_queues(evidence: Evidence) -> Iterator[Said]:
     }
     if count := len(consumers):
         yield say(
-            "{count:consumer was|consumers were} read without {count:|its queue|their queues}, which has no backlog "
+            "{count:consumer was|consumers were} read without {count:|its queue|their queues}, which shows no backlog "
             "by itself: {needs}",
             count=count,
             needs=JOLOKIA_TOO,

@@ -162,7 +162,7 @@ class RecordWorker(Declared):
                 for work in works:
                     for field, value in (("key", work.key), ("queue", work.queue)):
                         if not _is_hashable(value):
-                            hint = "make it bytes, a text or a tuple"
+                            hint = "make it bytes, a string or a tuple"
                             raise InvalidMessageError(field, value, "cannot be hashed", hint=hint) from None
                 raise
             finally:  # what lies before a record that is refused is in

@@ -105,7 +105,7 @@ def test_groups_of_a_query_have_their_owners() -> None:
 def test_what_has_no_sizes_says_so() -> None:
     evidence = read_text(recorded("activemq-bstat.txt"), "bstat.txt", T)
     assert not evidence.count
-    assert "activemq-admin bstat, which tells nothing of a backlog alone" in to_bring(evidence)[0]
+    assert "activemq-admin bstat, which has no backlog by itself" in to_bring(evidence)[0]
     (remark,) = read_text("destinationName = q\ndestinationType = Queue\nQueueSize = many\n", "f.txt").remarks
     assert (remark.text, remark.line) == ("QueueSize = many", 1)
 
@@ -126,9 +126,7 @@ def test_the_log_says_which_limit_stops_producers() -> None:
         ("store", 2 << 20),
     ]
     healthy = "\n".join(line for line in log.splitlines() if "limit" not in line.lower() and "Full" not in line)
-    assert (
-        "ActiveMQ's log, which tells nothing of a backlog alone" in to_bring(read_text(healthy, "activemq.log", T))[0]
-    )
+    assert "ActiveMQ's log, which has no backlog by itself" in to_bring(read_text(healthy, "activemq.log", T))[0]
 
 
 @pytest.mark.parametrize(

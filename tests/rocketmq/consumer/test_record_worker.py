@@ -254,7 +254,7 @@ def test_what_is_no_work_key_queue_or_timeout_is_named() -> None:
     for finish in (worker.complete, worker.give_back):
         with pytest.raises(ConfigurationError, match=r"^work='x': no record in hand; give what take\(\) returned"):
             finish("x")
-    with pytest.raises(InvalidMessageError, match=r"key .*cannot be hashed; make it bytes, a text or a tuple"):
+    with pytest.raises(InvalidMessageError, match=r"key .*cannot be hashed; make it bytes, a string or a tuple"):
         worker.put([Attributes("orders", 0, 1, b"k"), Attributes("orders", 0, 2, {"id": 1})])  # type: ignore[arg-type]
     assert worker.unfinished(P0) == [1]
     for ask in (worker.unfinished, lambda queue: worker.assign([queue]), lambda queue: worker.revoke([queue])):

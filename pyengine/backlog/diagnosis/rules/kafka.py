@@ -154,7 +154,8 @@ ADVICE = {
         "belong to no member either."
     ),
     "rewound": say(
-        "An administrator reset the offsets (`kafka-consumer-groups --reset-offsets`), auto.offset.reset took effect, or a "
+        "An administrator reset the offsets (`kafka-consumer-groups --reset-offsets`), auto.offset.reset took "
+        "effect, or a "
         "member committed an older offset after a rebalance. Expect repeats."
     ),
     "ahead_of_broker": say(
@@ -169,7 +170,8 @@ ADVICE = {
     ),
     "retention_overtook": say(
         "retention.ms and retention.bytes delete records, consumed or not; a consumer that asks for one that is gone "
-        "goes where auto.offset.reset sends it. Keep records longer than the longest outage you want to survive, and consume faster."
+        "goes where auto.offset.reset sends it. Keep records longer than the longest outage you want to survive, "
+        "and consume faster."
     ),
     "uneven_allocation": say(
         "The range assignor divides each topic by itself, and members that subscribe to different topics share "
@@ -272,7 +274,8 @@ def rebalancing(name: str, states: GroupStates) -> Iterator[Finding]:
         )
         if period >= QUIET
         else say(
-            "While it rebalances no member has a partition and nothing is committed; it takes seconds. Look again: if it "
+            "While it rebalances no member has a partition and nothing is committed; it takes seconds. Look "
+            "again: if it "
             "still rebalances a minute later, members come and go (max.poll.interval.ms, session.timeout.ms, restarts)."
         ),
     )

@@ -297,7 +297,8 @@ def rewound(group: Group) -> Iterator[Finding]:
             group.where,
             tuple(each.words() for each in back[:5]),
             say(
-                "An administrator reset the offset, or a client committed an older one after a rebalance. Expect repeats."
+                "An administrator reset the offset, or a client committed an older one after a rebalance. Expect "
+                "repeats."
             ),
         )
 

@@ -295,7 +295,8 @@ def discarding(broker: BrokerConfiguration) -> Iterator[Finding]:
             else say("dropOnly {names}", names=plugin.drop_only.strip()),
         ),
         say(
-            "A message that fails or expires there is gone, regardless of its entry's deadLetterStrategy. To drop those "
+            "A message that fails or expires there is gone, regardless of its entry's deadLetterStrategy. To "
+            "drop those "
             'of some destinations alone set dropAll="false" and name them in dropOnly, as regular expressions.'
         )
         if plugin.drop_all

@@ -244,7 +244,8 @@ def batches(consumer: Consumer) -> Iterator[Finding]:
             Severity.WARNING,
             (say("pullBatchSize {asked}", asked=asked),),
             say(
-                "The broker gives {limit:message|messages} at most in one pull (8 from disk), regardless of the request: "
+                "The broker gives {limit:message|messages} at most in one pull (8 from disk), regardless of the "
+                "request: "
                 "raise maxTransferCountOnMessageInMemory and maxTransferBytesOnMessageInMemory there too.",
                 limit=MAX_TRANSFER_COUNT,
             ),
