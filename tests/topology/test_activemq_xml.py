@@ -523,7 +523,7 @@ def test_imports(tmp_path: Path) -> None:
 def test_one_of_several_brokers(tmp_path: Path) -> None:
     other = '<broker xmlns="http://activemq.apache.org/schema/core" brokerName="two"/></beans>'
     text = broker_xml("", 'brokerName="one"').replace("</beans>", other)
-    with pytest.raises(InvalidTopologyError, match=r"activemq\.xml:5: has 2 brokers; say which .* one, two"):
+    with pytest.raises(InvalidTopologyError, match=r"activemq\.xml:5: has 2 brokers; name it with .* one, two"):
         load(tmp_path, text)
     found = load(tmp_path, text, broker="two")
     assert (found.name, [part.reason for part in found.not_modelled]) == ("two", ["another broker of this file"])

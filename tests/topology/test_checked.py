@@ -86,13 +86,13 @@ def assigned(columns: dict[str, list[object]], twice: str = "") -> pa.Table:
         (lambda: policy.PolicyMap(default="q"), r"PolicyMap.default='q': must be a Policy or None$"),
         (
             lambda: policy.RedeliveryPlugin((("q", 5),)),
-            r"policies\[0\]=\('q', 5\): must be \(a text, a RedeliveryPolicy\)$",
+            r"policies\[0\]=\('q', 5\): must be \(a string, a RedeliveryPolicy\)$",
         ),
         (lambda: BrokerConfiguration(persistent="no"), r"BrokerConfiguration.persistent='no': must be True or False$"),
         (lambda: Topology("q"), r"Topology.source='q': must be a Source$"),
         (
             lambda: Source("q", properties="region"),
-            r"Source.properties='region': must be a list of which each is a text",
+            r"Source.properties='region': must be a list of which each is a string",
         ),
         (lambda: PrefetchPolicy(queue_prefetch="10"), r"PrefetchPolicy.queue_prefetch='10': must be a whole number$"),
         (

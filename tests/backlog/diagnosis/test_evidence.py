@@ -355,7 +355,7 @@ def test_the_other_files_of_a_brokers_config_folder_tell_nothing(text: str, name
     evidence = read_text(text, f"store/config/{name}")
     assert evidence == Evidence(sources=evidence.sources)
     (hint,) = to_bring(evidence)
-    assert hint.startswith(f"store/config/{name} is a file of the broker's config folder, which tells nothing")
+    assert hint.startswith(f"store/config/{name} is a file of the broker's config folder, which has no backlog")
 
 
 def test_files_that_are_nothing_known(tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.TimeoutE
 """
     evidence = read_text(text, "f.txt")
     assert not evidence.count
-    assert "says nothing of the group" in evidence.remarks[0].why
+    assert "shows nothing of the group" in evidence.remarks[0].why
 
 
 def test_tables_of_kafka_and_of_mqadmin_in_one_file() -> None:

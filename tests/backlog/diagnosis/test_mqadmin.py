@@ -405,7 +405,7 @@ def test_a_command_that_failed_is_named_with_its_cause() -> None:
     cause = "org.apache.rocketmq.client.exception.MQClientException: CODE: 17  DESC: No topic route info"
     assert str(remark.why) == f"the command failed and shows nothing of the group: {cause}"
     (hint,) = to_bring(found)
-    assert hint.startswith("p.txt is mqadmin consumerProgress without its table, which tells nothing")
+    assert hint.startswith("p.txt is mqadmin consumerProgress without its table, which has no backlog")
     assert Answer(found, [], []).exit_code == 2
     assert read_text(failed + progress("5.3.3", queues()), "p.txt", NOW).remarks == []
 

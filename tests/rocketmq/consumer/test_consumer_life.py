@@ -142,7 +142,7 @@ def test_what_cannot_be_called_is_no_listener(listener: Any) -> None:
     [
         (None, "*", "topic=None: must be a string"),
         (["T"], "*", re.escape("topic=['T']: must be a string")),
-        ("T", 5, "expression=5: a string is needed; give a text of tags"),
+        ("T", 5, "expression=5: a string is needed; give tags"),
     ],
 )
 def test_what_is_no_text_is_subscribed_to_neither_before_nor_meanwhile(topic: Any, expression: Any, words: str) -> None:

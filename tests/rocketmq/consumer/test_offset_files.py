@@ -148,9 +148,9 @@ def test_what_a_power_failure_leaves_behind_a_document_is_blank() -> None:
 def test_a_member_without_a_name_is_refused_as_by_the_real_broker(text: str) -> None:
     with pytest.raises(InvalidSourceError, match="is not a name of a member; put it in quotes, or remove it"):
         read_consumer_offsets(text)
-    with pytest.raises(InvalidSourceError, match="no name of a member"):
+    with pytest.raises(InvalidSourceError, match="not a name of a member"):
         read_topics('{"topicConfigTable":{7:{"readQueueNums":3}}}', "topics.json")
-    with pytest.raises(InvalidSourceError, match="no name of a member"):
+    with pytest.raises(InvalidSourceError, match="not a name of a member"):
         read_local_offsets('{"offsetTable":{{"topic":"T",7:"b","queueId":1}:4}}')
 
 
