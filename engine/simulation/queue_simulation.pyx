@@ -303,7 +303,7 @@ cdef class QueueRun:
             bits = 1
             for mask in range(self.mask_count):
                 if self.masks[mask].at[row]:
-                    bits |= 1 << self.masks[mask].predicate
+                    bits |= 1 << <object> self.masks[mask].predicate
             queue.messages.at[number].match = queue.consumers.class_for(bits, -1)
         return queue.state.accept(number)
 

@@ -709,26 +709,45 @@ class TopologyCase(Case):
         assert topology.consumers[0].name == name
 
 
-@case(
-    *(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")),
-    dear=50,
-)
-class SimulationCase(Case):
+class PlayedCase(Case):
+    """Names that one simulation plays together: to begin one is what takes long."""
+
+    together = 100
+
+    def open(self) -> None:
+        self.waiting: list[str] = []
+
     def __call__(self, name: str) -> None:
-        consumers = (SimulatedConsumer(name, selector=f"p = '{name}'"),)
-        workload = Workload(
-            np.zeros(2, np.int64), np.ones(2, np.int64), properties={"p": np.array([name, name])}, groups=[name, None]
-        )
-        assert isinstance(simulate(workload, Variant(name, consumers).consumers), Simulation)
+        self.waiting.append(name)
+        if len(self.waiting) == self.together:
+            self.settle()
+
+    def settle(self) -> None:
+        if self.waiting:
+            self.play(self.waiting)
+            self.waiting = []
+
+    def play(self, names: list[str]) -> None:
+        """One simulation of all these names."""
+        raise NotImplementedError
 
 
-@case(
-    *(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedClient", "GroupVariant", "GroupSimulation")), dear=50
-)
-class GroupSimulationCase(Case):
-    def __call__(self, name: str) -> None:
-        workload = Workload(np.zeros(2, np.int64), np.ones(2, np.int64))
-        played = GroupVariant(name, (SimulatedClient(name),), queues=1).play(workload, until=1.0)
+@case(*(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")))
+class SimulationCase(PlayedCase):
+    def play(self, names: list[str]) -> None:
+        consumers = tuple(SimulatedConsumer(name, selector=f"p = '{name}'") for name in names)
+        arrivals, service = np.zeros(len(names), np.int64), np.ones(len(names), np.int64)
+        workload = Workload(arrivals, service, properties={"p": np.array(names)}, groups=[names[0], *names[:-1]])
+        played = simulate(workload, Variant(names[0], consumers).consumers)
+        assert isinstance(played, Simulation)
+
+
+@case(*(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedClient", "GroupVariant", "GroupSimulation")))
+class GroupSimulationCase(PlayedCase):
+    def play(self, names: list[str]) -> None:
+        workload = Workload(np.zeros(len(names), np.int64), np.ones(len(names), np.int64))
+        clients = tuple(SimulatedClient(name) for name in names)
+        played = GroupVariant(names[0], clients, queues=len(names)).play(workload, until=1.0)
         assert isinstance(played, GroupSimulation)
 
 

@@ -178,7 +178,7 @@ cdef class QueueState:
                 message = number
                 if self.messages.at[message].match not in moved:
                     moved[self.messages.at[message].match] = self.consumers.class_for(
-                        self.consumers.bits_of(self.messages.at[message].match) | (1 << predicate),
+                        self.consumers.bits_of(self.messages.at[message].match) | (1 << <object> predicate),
                         self.consumers.classes[self.messages.at[message].match].target)
                 matches.append(moved[self.messages.at[message].match])
             slot = self.consumers.settle_in(predicate, connection)

@@ -717,6 +717,22 @@ def test_a_receive_that_is_refused_asks_the_broker_for_nothing(connect, broker):
     assert broker.view("q").dispatch_count == 0
 
 
+@pytest.mark.parametrize("count", [63, 64, 65, 130])
+@pytest.mark.parametrize("late", [False, True])
+def test_each_of_many_selectors_gets_its_own(connect, count, late):
+    """A word holds the answers of 64 selectors."""
+    session = connect().create_session()
+    producer = session.create_producer("q")
+    messages = [Message({"n": number}) for number in range(count)]
+    if late:
+        producer.send_batch(messages)
+    consumers = [session.create_consumer("q", f"n = {number}") for number in range(count)]
+    if not late:
+        producer.send_batch(messages)
+    assert [consumer.receive_no_wait()["n"] for consumer in consumers] == list(range(count))
+    assert [consumer.receive_no_wait() for consumer in consumers] == [None] * count
+
+
 def test_a_consumer_of_several_queues_without_prefetch_asks_once(connect, broker):
     session = connect("jms.dispatchAsync=false").create_session()
     consumer = session.create_consumer("q.*?consumer.prefetchSize=0")

@@ -297,6 +297,15 @@ def test_exclusive_with_disjoint_selectors_holds_and_says_why() -> None:
     assert summary["backlog_end"] == 600
 
 
+@pytest.mark.parametrize("count", [63, 64, 130])
+def test_each_of_many_selectors_gets_its_own(count: int) -> None:
+    """A word holds the answers of 64 selectors."""
+    workload = Workload.from_rate(100, 0.001, 2 * count, seed=3, properties={"n": np.arange(2 * count) % count})
+    consumers = tuple(SimulatedConsumer(f"c{number}", f"n = {number}") for number in range(count))
+    summary = simulate(workload, consumers).summary()
+    assert [summary["consumers"][f"c{number}"]["finished"] for number in range(count)] == [2] * count
+
+
 def test_what_has_not_come_by_the_end_does_not_wait() -> None:
     workload = Workload.from_rate(100, 0.03, 400, arrivals="constant", services="constant")
     cut = simulate(workload, (SimulatedConsumer("c"),), until=1.5)
