@@ -78,6 +78,7 @@ kills: build
 
 differential: build
 	$(BIN)/python -m tests.differential --scripts $(or $(SCRIPTS),1000)
+	$(BIN)/python -m tests.differential.square --scripts $(or $(SCRIPTS),1000)
 
 differential-selectors: build
 	$(BIN)/python -m tests.fuzz.real_selectors --selectors $(or $(SELECTORS),1000000)
@@ -87,7 +88,7 @@ differential-rocketmq: build
 	$(BIN)/python -m tests.rocketmq.live --operations 20000
 
 interop: build
-	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/rocketmq/live/test_square.py tests/rocketmq/live/test_tls.py tests/rocketmq/live/test_access_keys.py tests/activemq/stomp tests/activemq/openwire tests/examples/test_service.py $(PYTEST_ARGS)
+	PYENGINE_INTEROP=1 $(BIN)/python -m pytest tests/rocketmq/live/test_network.py tests/rocketmq/live/test_square.py tests/rocketmq/live/test_tls.py tests/rocketmq/live/test_access_keys.py tests/activemq/stomp tests/activemq/openwire tests/differential/test_square.py tests/examples/test_service.py $(PYTEST_ARGS)
 	$(BIN)/python -m tests.rocketmq.live.square
 
 kafka: build

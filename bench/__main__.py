@@ -59,6 +59,11 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def line_of(row: Row) -> str:
+    """A row as the page has it."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |"
+
+
 def page(measured: list[Row]) -> str:
     lines = [
         "# Benchmarks",
@@ -66,7 +71,7 @@ def page(measured: list[Row]) -> str:
         "Written by `make bench` (`python -m bench`). What is measured and how: [bench/README.md](../bench/README.md).",
         "Answers were asserted equal before anything was timed. Times are CPU time of one core; each ratio is rival",
         "/ ours within one run, of the minima and of the medians of interleaved repetitions. Absolute times are this",
-        "machine's and do not carry over.",
+        "machine's and do not carry over. `python -m bench --into-page ROOM` writes the rows of one room anew.",
         "",
         f"* processor: {processor()}",
         f"* Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in RIVALS),
@@ -76,7 +81,7 @@ def page(measured: list[Row]) -> str:
         "| " + " | ".join(HEADINGS) + " |",
         "|" + "---|" * len(HEADINGS),
     ]
-    lines += ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells(row)) + " |" for row in measured]
+    lines += map(line_of, measured)
     notes = sorted({f"{row.rival}: {row.note}" for row in measured if row.note})
     if notes:
         lines += ["", *(f"* {note}" for note in notes)]
@@ -85,7 +90,25 @@ def page(measured: list[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def merged(text: str, measured: list[Row]) -> str:
+    """A page with other rows in place of those of the same question and rival, or below its table."""
+    lines = text.splitlines()
+    places = {tuple(line.split(" | ")[:2]): place for place, line in enumerate(lines) if line.startswith("| ")}
+    last = max(places.values())
+    new = []
+    for row in measured:
+        line = line_of(row)
+        place = places.get(tuple(line.split(" | ")[:2]))
+        if place is None:
+            new.append(line)
+        else:
+            lines[place] = line
+    return "\n".join([*lines[: last + 1], *new, *lines[last + 1 :]]) + "\n"
+
+
 def main(wanted: list[str]) -> None:
+    into_page = wanted[:1] == ["--into-page"]
+    wanted = wanted[into_page:]
     console = Console(width=None if sys.stdout.isatty() else 180)
     measured: list[Row] = []
     with Progress(console=console, transient=True) as progress:
@@ -105,6 +128,9 @@ def main(wanted: list[str]) -> None:
     if not wanted:
         plots.main()
         PAGE.write_text(page(measured), encoding="utf-8")
+    elif into_page:
+        PAGE.write_text(merged(PAGE.read_text("utf-8"), measured), encoding="utf-8")
+    if not wanted or into_page:
         console.print(f"written: {PAGE.relative_to(Path.cwd()) if PAGE.is_relative_to(Path.cwd()) else PAGE}")
 
 

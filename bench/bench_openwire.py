@@ -140,7 +140,7 @@ def measured(url: str, call: Callable[[Connection], int], messages: int) -> floa
 
 def client_rows(jvm: Jvm, url: str) -> Iterator[Row]:
     """Our client beside the Java client, on the real broker."""
-    messages = 5000
+    messages = 10_000
     found: dict[str, tuple[list[float], list[float]]] = {}
     for number in range(WARM_UP + ROUNDS):
         for mode, label in (

@@ -278,19 +278,23 @@ class Replay:
         texts |= {f"jms.{key}": value for key, value in options.items()} | {"jms.dispatchAsync": False}
         if self.quiet == 0:
             texts["jms.alwaysSessionAsync"] = False
-        factory = activemq.ConnectionFactory(
-            f"vm://localhost?{urlencode({key: str(value).lower() for key, value in texts.items()})}",
-            broker=self.reach(),
-            unknown_options=activemq.UnknownOptions.IGNORE,
-        )
+        factory = self.factory(urlencode({key: str(value).lower() for key, value in texts.items()}))
         if new:
-            found = self.connections[name] = factory.create_connection(client_id)
+            found = self.connections[name] = self.connect(factory, client_id)
             found.exception_listener = self.asynchronous.append
             found.start()
         else:
             # A connection that a send or an unsubscribe made is told what its consumers ask for when they come.
             found.options = replace(factory.options, client_id=found.client_id)
         return found
+
+    def factory(self, options: str) -> activemq.ConnectionFactory:
+        return activemq.ConnectionFactory(
+            f"vm://localhost?{options}", broker=self.reach(), unknown_options=activemq.UnknownOptions.IGNORE
+        )
+
+    def connect(self, factory: activemq.ConnectionFactory, client_id: str | None) -> activemq.Connection:
+        return factory.create_connection(client_id)
 
     def step_consumer(self, step: Step) -> None:
         name = step["name"]

@@ -112,6 +112,22 @@ cdef class SessionExecutor:
             self.transport.acknowledge(ack, self.failed_ack)
         return 0
 
+    def take(self, Consumption consumer not None):
+        """The next message of a consumer if one is here, once what comes of that is carried out; None: none is here.
+        Raises as Consumption.receive."""
+        cdef MessageDispatch dispatch
+        cdef int64_t now = now_of(self.clock)
+        self.lock.take(True)
+        try:
+            dispatch = consumer.receive(now)
+        finally:
+            self.lock.give_back()
+        if dispatch is not None:
+            self.flush_commands(None)
+            if self.settles:
+                self.clock.settle()
+        return dispatch
+
     # Messages that come
 
     cdef Answer arrived(self, MessageDispatch dispatch):

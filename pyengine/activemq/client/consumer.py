@@ -68,6 +68,9 @@ class ConsumedIn(Protocol):
     def listening_thread(self) -> int | None:
         """The ident of the thread that is in one of its listeners now; None: none is."""
 
+    def take(self, consumer: Consumption) -> MessageDispatch | None:
+        """The next message of a consumer if one is here, once what comes of that is carried out."""
+
     def flush(self, pull_timeout: int | None = None) -> None:
         """Carry out the commands that wait."""
 
@@ -98,6 +101,9 @@ class Closing(Enum):
     NOW = "now"
     DRAIN = "drain"
     LOST = "lost"
+
+
+LONGEST_QUICK = 86400.0  # seconds of a timeout that any platform can wait
 
 
 def milliseconds(timeout: float | timedelta) -> int:
@@ -197,6 +203,8 @@ class MessageConsumer(Declared):
         """
         if timeout is None:
             return self._take(None)
+        if type(timeout) is float and 0.0 < timeout < LONGEST_QUICK:
+            return self._take(math.ceil(timeout * 1000))
         return self._take(milliseconds(timeout))
 
     def receive_no_wait(self) -> Message | None:
@@ -239,15 +247,12 @@ class MessageConsumer(Declared):
     def _take(self, wait: int | None) -> Message | None:
         """wait: ms, None for ever."""
         session, state, clock = self._session, self._state, self._session.clock
-        now = clock.now()
         if state.prefetch:
             # Nearly always a message is here.
-            with session.lock:
-                dispatch = state.receive(now)
+            dispatch = session.take(state)
             if dispatch is not None:
-                session.flush()
-                clock.settle()
                 return self._given(dispatch)
+        now = clock.now()
         deadline = None if wait is None else now + wait
         self._ask(wait)
         while True:
