@@ -15,7 +15,13 @@ import sys
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRebalanceListener, ConsumerRecord, TopicPartition
+from aiokafka import (  # pip install aiokafka
+    AIOKafkaConsumer,
+    AIOKafkaProducer,
+    ConsumerRebalanceListener,
+    ConsumerRecord,
+    TopicPartition,
+)
 from aiokafka.errors import KafkaError
 
 from pyengine import rocketmq

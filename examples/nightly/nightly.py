@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow as pa  # pip install pyarrow, and the engine: pandas, polars, duckdb, or pyspark and pandas
 import pyarrow.parquet as pq
 
 import pyengine

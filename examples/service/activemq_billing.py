@@ -12,7 +12,7 @@ import queue
 import sys
 import uuid
 
-import stomp
+import stomp  # pip install stomp-py
 
 
 class Billing(stomp.ConnectionListener):
