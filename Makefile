@@ -130,6 +130,7 @@ sbom: $(VENV)/created.stamp
 	out/sbom/tool/bin/python -m pip install --quiet cyclonedx-bom
 	out/sbom/installed/bin/python -m pip install --quiet --find-links $(or $(WHEELS),dist/wheels) "pyengine-dispatch[all]"
 	out/sbom/tool/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file $(or $(SBOM),out/sbom/sbom.cdx.json) out/sbom/installed
+	$(BIN)/python wheels/release.py sbom $(or $(SBOM),out/sbom/sbom.cdx.json)
 
 PINNED = uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 pins: $(VENV)/created.stamp

@@ -71,7 +71,7 @@ def page(measured: list[Row]) -> str:
         "Written by `make bench` (`python -m bench`). What is measured and how: [bench/README.md](../bench/README.md).",
         "Answers were asserted equal before anything was timed. Times are CPU time of one core; each ratio is rival",
         "/ ours within one run, of the minima and of the medians of interleaved repetitions. Absolute times are this",
-        "machine's and do not carry over. `python -m bench --into-page ROOM` writes the rows of one room anew.",
+        "machine's and do not carry over. `python -m bench --into-page ROOM` writes the rows of one room again.",
         "",
         f"* processor: {processor()}",
         f"* Python {platform.python_version()}, " + ", ".join(f"{name} {version(name)}" for name in RIVALS),

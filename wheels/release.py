@@ -4,6 +4,7 @@
     python wheels/release.py address https://github.com/OWNER/NAME    # where the project lies, wherever it is named
     python wheels/release.py check [--tag v0.2.0] [--source ADDRESS]
     python wheels/release.py notes                  # the changes of this version, for the page of the release
+    python wheels/release.py sbom out/sbom/sbom.cdx.json    # write the version into it, which pyproject.toml has not
 
 The version stands in pyengine/__init__.py, the address in [project.urls] of pyproject.toml. It needs no package.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import json
 import re
 import sys
 import tomllib
@@ -76,6 +78,15 @@ def readdress(new: str, root: Path = ROOT) -> None:
             (root / name).write_text((root / name).read_text("utf-8").replace(old, new), "utf-8")
 
 
+def name_in(sbom: Path, root: Path = ROOT) -> None:
+    """Write the version of the tree into the main component of a CycloneDX document."""
+    document = json.loads(sbom.read_text("utf-8"))
+    component = document["metadata"]["component"]
+    component["version"] = version(root)
+    component["purl"] = f"pkg:pypi/{component['name']}@{version(root)}"
+    sbom.write_text(json.dumps(document, indent=2) + "\n", "utf-8")
+
+
 def check(root: Path = ROOT, tag: str | None = None, source: str | None = None) -> None:
     """Raise NotReadyError if the tree is not what a tag may publish."""
     if tag is not None and tag != f"v{version(root)}":
@@ -100,6 +111,7 @@ def main() -> int:
     checking.add_argument("--tag")
     checking.add_argument("--source")
     steps.add_parser("notes")
+    steps.add_parser("sbom").add_argument("file", type=Path)
     given = parser.parse_args()
     try:
         match given.step:
@@ -110,6 +122,8 @@ def main() -> int:
             case "check":
                 check(tag=given.tag, source=given.source)
                 print(f"{version()} can be released")
+            case "sbom":
+                name_in(given.file)
             case "notes":
                 print(notes(), end="")
     except NotReadyError as error:

@@ -99,7 +99,7 @@ def settle(player: Replay, step: Step) -> None:
 
 
 def seen(player: Replay, steps: list[Step]) -> list[dict[str, Any]]:
-    """What each step shows. Where the order of two consumers is chance, each has its own."""
+    """What each step shows. If the order of two consumers is chance, each has its own."""
     try:
         found = []
         for step in steps:

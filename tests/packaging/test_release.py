@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import re
 import shutil
 from pathlib import Path
@@ -81,3 +82,12 @@ def test_the_address_stands_in_no_file_that_is_not_written_again() -> None:
              *(ROOT / ".github").rglob("*.*"), *(ROOT / "wheels").glob("*.md")]  # fmt: skip
     named = {path.relative_to(ROOT).as_posix() for path in files if host in path.read_text("utf-8")}
     assert named - set(release.NAMED_IN) == set()
+
+
+def test_the_list_of_what_is_installed_names_the_version(published: Path) -> None:
+    """The tool reads pyproject.toml, in which the version does not stand."""
+    sbom = published / "sbom.cdx.json"
+    sbom.write_text('{"metadata": {"component": {"name": "pyengine-dispatch", "type": "application"}}}')
+    release.name_in(sbom, published)
+    component = json.loads(sbom.read_text())["metadata"]["component"]
+    assert (component["version"], component["purl"]) == ("9.0.0", "pkg:pypi/pyengine-dispatch@9.0.0")
