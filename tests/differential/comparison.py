@@ -39,7 +39,19 @@ def questions(case: Script) -> Script:
 def differences(case: Script) -> list[Any]:
     """What pyengine shows otherwise than the real broker: (number of the step, what), and the end; in this process, or
     if that is the same, over OpenWire."""
-    return differences_of(case, Replay) or differences_of(case, WireReplay)
+    found = differences_of(case, Replay)
+    if found or _sets_prefetch(case):
+        return found
+    return differences_of(case, WireReplay)
+
+
+def _sets_prefetch(case: Script) -> bool:
+    """Whether a policy has a prefetch: the script's client, in the broker's process, goes by it, one of the network
+    does not, as with the real broker."""
+    policies = (case["policy"], *case.get("entries", ()))
+    return any(
+        key in policy for policy in policies for key in ("queuePrefetch", "topicPrefetch", "durableTopicPrefetch")
+    )
 
 
 def differences_of(case: Script, kind: type[Replay]) -> list[Any]:

@@ -99,7 +99,8 @@ def settle(player: Replay, step: Step) -> None:
 
 
 def seen(player: Replay, steps: list[Step]) -> list[dict[str, Any]]:
-    """What each step shows. If the order of two consumers is chance, each has its own."""
+    """What each step shows. The order of two consumers is chance, so that each has its own; a consumer that a step
+    closes is given nothing more that a client of the network sees."""
     try:
         found = []
         for step in steps:
@@ -108,7 +109,10 @@ def seen(player: Replay, steps: list[Step]) -> list[dict[str, Any]]:
             settle(player, step)
             shown = {key: shown[key] for key in SHOWN if key in shown}
             if "dispatched" in shown:
-                shown["dispatched"] = sorted(shown["dispatched"], key=lambda entry: str(entry["to"]))
+                kept = [entry for entry in shown["dispatched"] if not player.clients[entry["to"]].consumer.closed]
+                shown["dispatched"] = sorted(kept, key=lambda entry: str(entry["to"]))
+                if not kept:
+                    del shown["dispatched"]
             found.append(shown)
         return found
     finally:
