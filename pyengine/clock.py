@@ -169,7 +169,7 @@ class Clock(ABC):
         """Wait until ``ready()`` is true, at most ``timeout_ms`` (None: for ever); returns ``ready()``.
 
         ``condition`` is held by the caller. Under a manual clock waiting moves the time, timer by timer, and without a
-        timeout it raises IllegalStateError where no timer is left that could change anything.
+        timeout it raises IllegalStateError if no timer is left that could change anything.
         """
 
     @abstractmethod

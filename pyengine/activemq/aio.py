@@ -41,7 +41,7 @@ Parameters = ParamSpec("Parameters")
 
 
 class _Forwarding(Declared, ABC, Generic[Blocking]):
-    """What the nouns share: the object behind, and ``async with``, which closes it."""
+    """The part that all classes share: the blocking object, and ``async with``, which closes it."""
 
     blocking: Blocking
 

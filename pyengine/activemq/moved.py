@@ -24,7 +24,7 @@ MODULES = {  # module of 0.1.0 -> package and module
     "dispatch": "tables.dispatch",
     "durable_subscriptions": "broker.durable_subscriptions",
     "events": "broker.events",
-    "inactive": "broker.inactive",
+    "inactive": "broker.inactive_destinations",
     "journal": "store.journal",
     "producer": "client.producer",
     "queues": "broker.queues",

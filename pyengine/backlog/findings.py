@@ -30,8 +30,8 @@ def chinese() -> dict[str, str]:
     """The catalogue: English words, codes of findings and templates of sentences -> Chinese, with the same fields.
 
     words.zh.toml has the words of pages and the codes. A room of rules has its sentences in ROOM.zh.toml,
-    another package in PACKAGE.zh.toml; shared.zh.toml has what several say, heard.zh.toml what
-    :mod:`pyengine.backlog.heard` looks for.
+    another package in PACKAGE.zh.toml; shared.zh.toml has what several say, sentence_templates.zh.toml what
+    :mod:`pyengine.backlog.sentence_templates` looks for.
     """
     table: dict[str, str] = {}
     for file in files("pyengine.backlog.pages").iterdir():

@@ -27,7 +27,7 @@ USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]  # what the command lin
 
 @contextmanager
 def shown_usage() -> Iterator[None]:
-    """What was typed, in what is wrong with it: typer and click show it as it is, or escape some of it."""
+    """A value as an error message shows it: typer and click leave it as it is, or escape parts of it."""
     try:
         yield
     except USAGE_ERROR as error:
@@ -215,9 +215,9 @@ def diagnose(
     """
     with plain_errors():
         from pyengine.backlog.diagnosis.evidence import Remark
-        from pyengine.backlog.heard import heard
         from pyengine.backlog.pages import findings_page
         from pyengine.backlog.pages import page as pages
+        from pyengine.backlog.sentence_templates import heard
         from pyengine.cli import diagnose as diagnosing
         from pyengine.cli import policies as policing
 
@@ -331,9 +331,9 @@ def lint(
     """
     with plain_errors():
         from pyengine.backlog.diagnosis.evidence import Remark
-        from pyengine.backlog.heard import heard
         from pyengine.backlog.pages import findings_page
         from pyengine.backlog.pages import page as pages
+        from pyengine.backlog.sentence_templates import heard
         from pyengine.cli import annotations
         from pyengine.cli import lint as linting
         from pyengine.cli import policies as policing

@@ -17,10 +17,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn
 from rich.text import Text
 
 from pyengine.backlog.findings import Language, say, translated, word
-from pyengine.backlog.heard import heard
 from pyengine.backlog.pages import page as pages
 from pyengine.backlog.pages import report
 from pyengine.backlog.pages.report import causes_first, share
+from pyengine.backlog.sentence_templates import heard
 from pyengine.backlog.tables.output import replace_file
 from pyengine.backlog.tables.summary import DestinationSummary, Summary
 from pyengine.cli.outlet import tell

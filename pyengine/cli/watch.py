@@ -29,7 +29,7 @@ def tool_for(pid: int) -> str:
 def ask(pid: int, samples: int, every: int, tool: str, language: Language = "en") -> tuple[Evidence, list[Finding]]:
     """``samples`` dumps, ``every`` ms apart, and the consumer threads that stand still in all of them.
 
-    Raises InvalidSourceError where the tool is missing or cannot look into the process.
+    Raises InvalidSourceError if the tool is missing or cannot look into the process.
     """
     tool = tool or tool_for(pid)
     command = [part.format(pid=pid) for part in TOOLS[tool]]

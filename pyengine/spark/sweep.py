@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pyengine.backlog.simulate.lives import refuse_twice
+from pyengine.backlog.simulate.lifetimes import refuse_twice
 from pyengine.backlog.simulate.queues import Playable, Workload
 from pyengine.spark.failure import raised_on_driver, sent_to_driver
 from pyengine.spark.pipeline import is_classic

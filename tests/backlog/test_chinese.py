@@ -18,10 +18,10 @@ from pyengine import Selector
 from pyengine.backlog.diagnosis.diagnose import diagnose
 from pyengine.backlog.diagnosis.evidence import Evidence, Remark, read_files
 from pyengine.backlog.findings import Finding, Said, chinese, say, translated
-from pyengine.backlog.heard import heard
 from pyengine.backlog.lint.checks import lint_broker, lint_consumer, lint_spring
 from pyengine.backlog.pages import findings_page
 from pyengine.backlog.pages import page as pages
+from pyengine.backlog.sentence_templates import heard
 from pyengine.backlog.tables.messages import to_messages
 from pyengine.backlog.tables.sources import read_files as read_rows
 from pyengine.cli import diagnose as diagnosing
@@ -103,7 +103,7 @@ def test_every_sentence_has_its_chinese_and_no_other_is_kept() -> None:
     for room, templates in said.items():
         kept = CATALOGUE.get(room, {}).keys()
         assert templates == kept, (room, templates ^ kept)
-    assert CATALOGUE.keys() - said.keys() == {"words", "heard"}
+    assert CATALOGUE.keys() - said.keys() == {"words", "sentence_templates"}
     assert len(chinese()) == sum(map(len, CATALOGUE.values())), "a text is in two files"
 
 
@@ -131,7 +131,7 @@ def test_a_number_has_its_words_in_the_form_that_it_wants() -> None:
 
 
 def test_words_of_the_core_and_of_errors_are_found_in_the_catalogue() -> None:
-    known = CATALOGUE["heard"]
+    known = CATALOGUE["sentence_templates"]
     for dialect, text, _, _ in SURPRISES:
         for _, advice in Selector(text, dialect).surprises:
             assert str(heard(advice)) == advice

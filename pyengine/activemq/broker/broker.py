@@ -27,7 +27,7 @@ from pyengine.activemq.broker.dead_letters import DeadLetters
 from pyengine.activemq.broker.durable_subscriptions import Offline
 from pyengine.activemq.broker.event_listeners import EventListeners
 from pyengine.activemq.broker.events import Event
-from pyengine.activemq.broker.inactive import InactiveDestinations
+from pyengine.activemq.broker.inactive_destinations import InactiveDestinations
 from pyengine.activemq.broker.interceptors import Interceptors
 from pyengine.activemq.broker.producers import Producers
 from pyengine.activemq.broker.queues import QueueDestination

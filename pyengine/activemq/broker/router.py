@@ -349,7 +349,7 @@ class Router:
         self, composite: _Composite, source: AnyDestination, message: Message, now: int, within: Transaction | None
     ) -> bool:
         """Copies for what a composite forwards to; True if the message goes on to the destination itself. Raises
-        JMSError where a copy comes back to the composite."""
+        JMSError if a copy comes back to the composite."""
         matching, goes_on = composite.rule.route(message)
         way = (composite, source.destination)
         if way in self._forwarding:

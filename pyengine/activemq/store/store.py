@@ -528,7 +528,7 @@ class SqliteStore:
                     self._hand_over()
 
     def _look(self, age: float) -> None:
-        """Raise OSError where a file was removed or replaced, which a writer of the open file does not notice.
+        """Raise OSError if a file was removed or replaced, which a writer of the open file does not notice.
 
         Nothing is done if the last look was less than ``age`` seconds ago: at each write it would cost other threads
         more than the write.

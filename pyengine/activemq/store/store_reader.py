@@ -26,7 +26,7 @@ from pyengine.errors import InvalidSourceError
 
 
 class StoreReader:
-    """directory: what the Broker was given. Raises InvalidSourceError where there is no store, StoreError for one that
+    """directory: what the Broker was given. Raises InvalidSourceError if there is no store, StoreError for one that
     cannot be read.
     """
 

@@ -76,7 +76,7 @@ class Transport(Protocol):
         """Returns the prefetch that counts: over vm:// client and broker share the ConsumerInfo, so that the client too
         goes on with what a policy made of it.
 
-        Raises InvalidSelectorError, InvalidDestinationError, and JMSError where the broker refuses.
+        Raises InvalidSelectorError, InvalidDestinationError, and JMSError if the broker refuses.
         """
 
     def remove_consumer(self, consumer_id: str, *, last_delivered: str | None = None, lost: bool = False) -> None:

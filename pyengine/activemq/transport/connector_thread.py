@@ -49,7 +49,7 @@ def connection_class(scheme: str) -> type[ClientConnection]:
 
 
 class ConnectorThread(ConnectionThread):
-    """The thread of a broker's connectors. Raises ConfigurationError where an address cannot be bound."""
+    """The thread of a broker's connectors. Raises ConfigurationError if an address cannot be bound."""
 
     def __init__(self, broker: ListeningBroker, uris: tuple[ConnectorURI, ...]) -> None:
         self.broker = broker

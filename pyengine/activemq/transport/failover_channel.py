@@ -449,7 +449,7 @@ class FailoverChannel:
                 self._listener.interrupted()
 
     def _try(self, address: str, backup: _Backup | None = None) -> str | None:
-        """Connect to one address, and restore there what the last broker knew. Returns why it could not be, None where
+        """Connect to one address, and restore there what the last broker knew. Returns why it could not be, None if
         it is done."""
         channel = None
         try:

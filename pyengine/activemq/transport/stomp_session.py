@@ -288,7 +288,7 @@ class StompSession(StompTraffic):
         self._by_consumer[info.consumer_id] = subscription
         if name is not None:
             self._by_name[name] = subscription
-        # ActiveMQ adds it with prefetch 0 where a receipt is asked for, lest a message comes before the receipt; here
+        # ActiveMQ adds it with prefetch 0 if a receipt is asked for, lest a message comes before the receipt; here
         # ``deliver`` comes behind everything that was written.
         with self._answered(frame):
             self._broker.add_consumer(info)

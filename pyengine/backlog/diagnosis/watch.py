@@ -48,7 +48,7 @@ def take_dump(time: int, idents: Collection[int] | None = None) -> ThreadDump:
 
 
 def _ran(number: int | None) -> float | None:
-    """ms that a thread of this process has run; None where the system does not say, as others than Linux."""
+    """ms that a thread of this process has run; None if the system does not say, as others than Linux."""
     try:
         with open(f"/proc/self/task/{number}/schedstat", "rb") as schedstat:
             return int(schedstat.read().split()[0]) / 1e6

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from pyengine.backlog.findings import Finding, Severity, say
-from pyengine.backlog.heard import heard
 from pyengine.backlog.lint import proof
 from pyengine.backlog.lint.rules import broker as brokers
 from pyengine.backlog.lint.rules import push_consumer, queues, spring
+from pyengine.backlog.sentence_templates import heard
 from pyengine.errors import MissingExtraError
 from pyengine.topology import BrokerConfiguration, Policy, Topology
 from pyengine.topology.checked import check_arguments

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pyengine.backlog.findings import Language, Said, word
-from pyengine.backlog.heard import heard
+from pyengine.backlog.sentence_templates import heard
 from pyengine.backlog.tables.output import written
 from pyengine.errors import MissingExtraError, OutputError
 from pyengine.visible import visible
@@ -75,7 +75,7 @@ def dated(name: str) -> str:
 
 
 def check_target(path: Path | None) -> None:
-    """Raise before the work what would stop its page: MissingExtraError, or OutputError where there is no such folder,
+    """Raise before the work what would stop its page: MissingExtraError, or OutputError if there is no such folder,
     or a file that is no page, as with ``--report *.json``, where the shell gives a snapshot as the page's name."""
     if path is None:
         return

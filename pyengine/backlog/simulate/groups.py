@@ -20,7 +20,7 @@ from pyengine._engine.rocketmq.commands import defaults
 from pyengine._engine.simulation.group_simulation import PullRun
 from pyengine.attributes import named_arguments
 from pyengine.backlog.findings import Said, say
-from pyengine.backlog.simulate.lives import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
+from pyengine.backlog.simulate.lifetimes import INT32, LONGEST, MOST_QUEUES, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.simulate.queues import NS, Script, Simulation, Workload
 from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidMessageError

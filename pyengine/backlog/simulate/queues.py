@@ -22,7 +22,7 @@ from pyengine._engine.simulation.queue_simulation import QueueRun, RowMask
 from pyengine.activemq.core_settings import queue_settings
 from pyengine.attributes import named_arguments
 from pyengine.backlog.findings import Said
-from pyengine.backlog.simulate.lives import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
+from pyengine.backlog.simulate.lifetimes import INT32, LONGEST, check_life, refuse_beyond, refuse_twice
 from pyengine.backlog.tables.rows import required_pyarrow
 from pyengine.dataclass import dataclass
 from pyengine.errors import ConfigurationError, counted, shown
@@ -207,7 +207,7 @@ class SimulatedConsumer(Checked):
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """What happened. Arrays by message, ns, -1 where it did not come to that; see QueueRun. gone: consumer -> the
+    """What happened. Arrays by message, ns, -1 if it did not come to that; see QueueRun. gone: consumer -> the
     moment (ns) from which it works on nothing, although messages may be in its hands."""
 
     workload: Workload

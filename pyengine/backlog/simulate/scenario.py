@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from pyengine.backlog.simulate.groups import GroupVariant, SimulatedClient, parameter_problem
-from pyengine.backlog.simulate.lives import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
+from pyengine.backlog.simulate.lifetimes import INT32, LONGEST, MOST_QUEUES, SLOWEST, TIMES, life_problem
 from pyengine.backlog.simulate.queues import PULLS, Distribution, SimulatedConsumer, Variant, Workload, pulling
 from pyengine.dataclass import dataclass
 from pyengine.errors import AllocationError, counted

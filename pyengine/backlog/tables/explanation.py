@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pyengine.backlog.findings import Said, say
-from pyengine.backlog.heard import heard
+from pyengine.backlog.sentence_templates import heard
 from pyengine.topology import Consumer, Topology
 
 

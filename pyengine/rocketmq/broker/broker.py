@@ -289,7 +289,7 @@ class Broker(Declared):
             node.persist_offsets()
 
     def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
-        """A copy of the message at an offset of a queue, None where there is none."""
+        """A copy of the message at an offset of a queue, None if there is none."""
         return self._node_of(queue).message(queue.topic, queue.queue_id, whole_number("offset", offset))
 
     def messages(self, topic: str) -> list[MessageExt]:
@@ -419,7 +419,7 @@ class Broker(Declared):
         return queues if known else None
 
     def publish_queues(self, topic: str) -> list[MessageQueue]:
-        """All queues of a topic that can be written; a topic that is unknown is made. MQClientError where it must not
+        """All queues of a topic that can be written; a topic that is unknown is made. MQClientError if it must not
         be made, or no queue of it can be written."""
         return list(self._publish_queues(topic))
 
@@ -476,7 +476,7 @@ class Broker(Declared):
         self._node_of(request.queue).pull(request, callback)
 
     def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = OFFSET_TIMEOUT) -> int:
-        """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
+        """The committed offset. OffsetNotFoundError if there is none; 0 for a young queue (spec rocketmq 4.6)."""
         return self._node_of(queue).query_offset(plain_text("group", group), queue.topic, queue.queue_id)
 
     def update_consumer_offset(
@@ -502,7 +502,7 @@ class Broker(Declared):
         self, topic: str, key: str, max_num: int, begin: int, end: int, *, unique: bool = False
     ) -> list[MessageExt]:
         """The newest messages of a topic that have a key, at most ``max_num`` of each broker; begin, end: ms, of their
-        storing. unique: the key is the message's own id. Raises MQClientError where there is none.
+        storing. unique: the key is the message's own id. Raises MQClientError if there is none.
         """
         plain_text("topic", topic)
         plain_text("key", key)
@@ -513,7 +513,7 @@ class Broker(Declared):
         return with_key(found, topic, key, unique=unique)
 
     def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
-        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError where the
+        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError if the
         broker has no such message.
         """
         host, position = parsed_id(plain_text("offset_msg_id", offset_msg_id))
@@ -609,7 +609,7 @@ class Broker(Declared):
             self.clock.settle()
 
     def make_topic(self, topic: str) -> list[MessageQueue]:
-        """Make a topic that a message is being sent to; returns its queues. MQClientError where it must not be made."""
+        """Make a topic that a message is being sent to; returns its queues. MQClientError if it must not be made."""
         internal = plain_text("topic", topic).startswith((names.RETRY_GROUP_TOPIC_PREFIX, names.DLQ_GROUP_TOPIC_PREFIX))
         if not self._auto_create and not internal:
             raise MQClientError(f"No route info of this topic: {topic}")

@@ -207,7 +207,7 @@ class BrokerNode:
             return self.store.consume_queue(topic, queue_id).search(timestamp)
 
     def message(self, topic: str, queue_id: int, offset: int) -> MessageExt | None:
-        """A copy of the message at an offset, None where there is none."""
+        """A copy of the message at an offset, None if there is none."""
         with self.lock:
             self.topic_table.check_queue(topic, queue_id)
             queue = self.store.consume_queue(topic, queue_id)
@@ -222,12 +222,12 @@ class BrokerNode:
             return self._keys.query(topic, key, most, begin, end)
 
     def stored_at(self, position: int) -> bytes | None:
-        """The stored message at a position of the log, None where there is none."""
+        """The stored message at a position of the log, None if there is none."""
         with self.lock:
             return self.store.stored_at(position)
 
     def stored_by_id(self, offset_msg_id: str) -> bytes | None:
-        """The stored message that has this id of a broker, None where there is none."""
+        """The stored message that has this id of a broker, None if there is none."""
         try:
             return self.stored_at(parse_message_id(offset_msg_id)[1])
         except ProtocolError:

@@ -37,7 +37,7 @@ class CommitLog(Protocol):
         """Every frame that is left, in order; called once, before anything is appended."""
 
     def append(self, frame: bytes) -> None:
-        """Put a frame at :attr:`end`; it survives the end of the process. OSError where it cannot be written."""
+        """Put a frame at :attr:`end`; it survives the end of the process. OSError if it cannot be written."""
 
     def read(self, position: int, size: int = 512) -> bytes:
         """The frame at a position. size: how large it may be; a guess."""
@@ -148,7 +148,7 @@ class FileLog:
     follows.
 
     Opening reads all frames (:meth:`frames`) and cuts what a crash left half written off the end. Raises
-    InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence. OSError where
+    InvalidSourceError for damage elsewhere: frames that were confirmed are not thrown away in silence. OSError if
     the files cannot be opened, read or cut.
     """
 

@@ -15,7 +15,7 @@ MOST_FOUND = 64  # maxMsgsNumBatch
 
 
 class FoundByKey(NamedTuple):
-    """Stored messages, the oldest first. last_position, last_time: of the newest that is indexed, 0 where none is."""
+    """Stored messages, the oldest first. last_position, last_time: of the newest that is indexed, 0 if none is."""
 
     messages: list[bytes]
     last_position: int = 0

@@ -15,7 +15,7 @@ from pyengine.rocketmq.remoting.stored_message import message_of
 class LogReader:
     """directory: what the Broker was given; name: the broker whose log is read.
 
-    Positions are bytes of the log and always begin a frame. Raises InvalidSourceError where there is no log.
+    Positions are bytes of the log and always begin a frame. Raises InvalidSourceError if there is no log.
     """
 
     def __init__(self, directory: Path, name: str) -> None:

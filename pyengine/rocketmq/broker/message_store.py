@@ -35,7 +35,7 @@ def origin_of(message: MessageExt) -> Origin:
 class MessageStore:
     """RocketMQ's DefaultMessageStore. Every method is called with the broker's lock held.
 
-    Making one reads the log. Raises InvalidSourceError where what it says does not fit, naming ``folder``.
+    Making one reads the log. Raises InvalidSourceError if what it says does not fit, naming ``folder``.
     levels: by which delayed messages come. store_host: eight bytes, or twenty, of which message ids are made.
     arriving: called with each message that is stored later, with its topic, queue id, tags code and properties
     (MessageArrivingListener), where ``waits``, asked for its topic and queue id, is true.
@@ -134,7 +134,7 @@ class MessageStore:
         return position, offset
 
     def stored_at(self, position: int) -> bytes | None:
-        """The stored message at a position of the log, None where there is none."""
+        """The stored message at a position of the log, None if there is none."""
         try:
             return record.payload(self.log.read(position))
         except (PyengineError, ValueError):
@@ -192,7 +192,7 @@ class MessageStore:
 
     def delete_expired(self, before: int) -> int | None:
         """Forget messages stored before ``before`` (ms) and delete their files. Returns how many messages, None
-        where the disk did not confirm it.
+        if the disk did not confirm it.
 
         Raises MQBrokerError, code 14, if that cannot be written to the log.
         """
@@ -254,7 +254,7 @@ class MessageStore:
         self.delivered[level] = max(self.delivered[level], offset + 1)
 
     def _dispatch(self, frame: Frame) -> None:
-        """Put what a frame of the log says into its queue's index. Raises InvalidSourceError where it does not fit."""
+        """Put what a frame of the log says into its queue's index. Raises InvalidSourceError if it does not fit."""
         kind, position, size, topic, queue_id, offset, store_time, code, delivers = frame
         queue = self.consume_queues.setdefault((topic, queue_id), ConsumeQueue())
         if kind == record.RecordKind.DELETED:

@@ -22,7 +22,7 @@ class ScheduleMessageService:
     """RocketMQ's ScheduleMessageService. Every method but the timers' own is called with the broker's lock held.
 
     send_on: stores the message at a position of the log where it was sent to, and notes there that it is this one of
-    its level; raises a PyengineError where it cannot be read or stored.
+    its level; raises a PyengineError if it cannot be read or stored.
     """
 
     def __init__(

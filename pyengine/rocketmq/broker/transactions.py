@@ -77,7 +77,7 @@ class TransactionalMessages:
     def end(self, group: str, offset: int, position: int, outcome: int) -> MessageExt | None:
         """A producer has decided: COMMIT or ROLLBACK. Returns what to store where it was sent to, None for nothing.
 
-        offset, position: of the half message. Raises MQBrokerError where there is none such, or it is another group's.
+        offset, position: of the half message. Raises MQBrokerError if there is none such, or it is another group's.
         """
         found = self._read(position)
         if found is None or self._half.offsets.get(offset) != position:

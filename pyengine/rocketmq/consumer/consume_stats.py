@@ -32,7 +32,7 @@ class StoredMessages(Protocol):
         """The topics that a group has committed offsets of, or those of ``topics``, that count for it."""
 
     def message(self, queue: MessageQueue, offset: int) -> MessageExt | None:
-        """The message at an offset, None where there is none."""
+        """The message at an offset, None if there is none."""
 
 
 @frozen
@@ -67,7 +67,7 @@ class ConsumeStats:
         return sum(row.delay for queue, row in self.offset_table.items() if topic in (None, queue.topic))
 
     def oldest_last_timestamp(self, topic: str | None = None) -> int | None:
-        """The LastConsumeTime of the queue that is furthest behind in time, ms; None where none is known."""
+        """The LastConsumeTime of the queue that is furthest behind in time, ms; None if none is known."""
         known = [
             row.last_timestamp
             for queue, row in self.offset_table.items()
@@ -100,7 +100,7 @@ def consume_stats(cluster: StoredMessages, group: str, *topics: str) -> ConsumeS
 
 
 def offset_wrapper(broker_offset: int, consumed: int, pulled: int, last_timestamp: int | None) -> OffsetWrapper:
-    """One queue of a group. consumed, pulled: -1 for none. last_timestamp: of the last consumed message, None where it
+    """One queue of a group. consumed, pulled: -1 for none. last_timestamp: of the last consumed message, None if it
     is not there.
     """
     when, why = last_consume(consumed, last_timestamp)

@@ -79,7 +79,7 @@ class ConsumeStatistics:
                     rate.sample(now)
 
     def status(self, topic: str, group: str) -> ConsumeStatus:
-        """The rates of one topic; all 0 where nothing was counted."""
+        """The rates of one topic; all 0 if nothing was counted."""
         with self._lock:
             rates = self._rates.get((topic, group), _Rates())
             consumed = rates.consume_rt.in_minute()

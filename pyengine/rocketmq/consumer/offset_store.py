@@ -38,7 +38,7 @@ class OffsetStore(Protocol):
         """Remember an offset and nothing else until it is removed."""
 
     def read_offset(self, queue: MessageQueue | None, where: ReadOffsetType) -> int:
-        """The offset; below 0 where there is none."""
+        """The offset; below 0 if there is none."""
 
     def persist_all(self, queues: Iterable[MessageQueue] | None) -> None:
         """Store the offsets of these queues."""

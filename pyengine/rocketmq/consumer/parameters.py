@@ -277,7 +277,7 @@ class ConsumerParameters(MemberParameters):
     def check_config(self, consumer_group: str | None) -> None:
         """What start() refuses, in the real client's order. Raises MQClientError with its text.
 
-        NullArgumentError where it throws NullPointerException: a consume_timestamp of None. ConfigurationError for what
+        NullArgumentError if it throws NullPointerException: a consume_timestamp of None. ConfigurationError for what
         Java's compiler refuses: a number, a string, a model, a place to begin, a strategy, an offset store, a listener
         of queues or a subscription that is none.
         """

@@ -49,7 +49,7 @@ class Pulling:
         self.gate = PullGate(consumer.group)
 
     def pull_message(self, request: PullRequest) -> None:
-        """One turn of a request. Raises IllegalStateError where the real client throws: full, and nothing cached."""
+        """One turn of a request. Raises IllegalStateError if the real client throws: full, and nothing cached."""
         consumer, parameters = self._consumer, self._consumer.parameters
         with consumer.lock:
             verdict = self.gate.examine(

@@ -127,7 +127,7 @@ class DefaultMQPushConsumer(PushConsumerParameters):
         self._member.consuming.update_core_pool_size(whole_number("size", size))
 
     def send_message_back(self, message: MessageExt, delay_level: int) -> None:
-        """Give one message back; it comes again after that delay level. Raises PyengineError where that fails."""
+        """Give one message back; it comes again after that delay level. Raises PyengineError if that fails."""
         if not isinstance(message, MessageExt):
             raise ConfigurationError("message", repr(message), "a MessageExt is needed", "give one that was consumed")
         whole_number("delay_level", delay_level, INT32)

@@ -203,7 +203,7 @@ class PushRebalancing(Rebalancing):
     # -- where to start
 
     def compute_pull_from_where_with_exception(self, queue: MessageQueue) -> int:
-        """Where the first pull of a queue begins. Raises MQClientError where there is no such offset."""
+        """Where the first pull of a queue begins. Raises MQClientError if there is no such offset."""
         consumer, parameters = self._consumer, self._consumer.parameters
         stored = consumer.store.read_offset(queue, ReadOffsetType.READ_FROM_STORE)
         point = starting_point(parameters.consume_from_where.name, stored, queue.topic)

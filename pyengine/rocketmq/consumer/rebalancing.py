@@ -60,7 +60,7 @@ class Rebalancing(ABC):
 
     @abstractmethod
     def compute_pull_from_where_with_exception(self, queue: MessageQueue) -> int:
-        """Where the first pull of a queue begins. Raises MQClientError where there is no such offset."""
+        """Where the first pull of a queue begins. Raises MQClientError if there is no such offset."""
 
     # -- one run
 

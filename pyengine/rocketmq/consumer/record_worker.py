@@ -232,7 +232,7 @@ class RecordWorker(Declared):
                     self._tasks.remove(future)
 
     def _give_up(self, future: asyncio.Future[None]) -> None:
-        """A task that waited was cancelled: what it was woken for is another's."""
+        """Pass the wake-up of a cancelled task on to another task."""
         with self._lock:
             if future in self._tasks:
                 self._tasks.remove(future)
@@ -293,7 +293,7 @@ class RecordWorker(Declared):
             return kept
 
     def _release(self, clock: Clock) -> None:
-        """Let records whose delay is over be taken, and set the timer for the next. The lock is held."""
+        """Make records available whose delay is over, and set the timer for the next. The lock is held."""
         following = self._table.release(clock.now())
         if self._timer is not None and self._timer.when != following:
             self._timer.cancel()

@@ -63,7 +63,7 @@ def send_message_back(
 
 
 def send_to_retry_topic(context: ConsumerContext, message: MessageExt, max_reconsume_times: int) -> None:
-    """Send a copy of the message to the group's retry topic. Raises PyengineError where it cannot be stored.
+    """Send a copy of the message to the group's retry topic. Raises PyengineError if it cannot be stored.
 
     The copy's properties are the message's own, as in the real client: they stay with a message that is kept.
     """

@@ -51,7 +51,7 @@ class Channel:
     """One connection. The sending thread writes, one at a time.
 
     connect: makes the transport; see :mod:`.transport`. requested: called with each request of the other end; returns
-    the answer, None where there is no such request. later: runs it on another thread, as it may ask the other end for
+    the answer, None if there is no such request. later: runs it on another thread, as it may ask the other end for
     something. closed: called once, when the connection is gone. Raises RemotingError if the other end cannot be
     reached.
     """

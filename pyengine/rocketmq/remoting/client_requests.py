@@ -27,7 +27,7 @@ RESET_CONSUMER_CLIENT_OFFSET = 220
 
 
 def process_request(events: ClientEvents, channel: Channel, command: RemotingCommand) -> RemotingCommand | None:
-    """The answer of the client whose ``events`` these are, None where a broker waits for none."""
+    """The answer of the client whose ``events`` these are, None if a broker waits for none."""
     if command.code == NOTIFY_CONSUMER_IDS_CHANGED:
         group = read_header("NotifyConsumerIdsChangedRequestHeader", command.ext_fields)["consumerGroup"]
         if group is not None:

@@ -311,9 +311,9 @@ class Cluster:
             raise MQClientError(attached(answer.remark or "", answer.code), answer.code)
 
     def topic_subscribe_info(self, topic: str) -> list[MessageQueue] | None:
-        """All queues that can be read, None if there is no such topic; those of the last time, and a line in the log,
-        if no name server answers, or none knows the topic any more: one that was started again learns of it within
-        half a minute. Raises RemotingError if none answers and nothing is known of the topic.
+        """All queues that can be read, None if there is no such topic; if no name server answers, or none knows the
+        topic any more, those of the last answer, with a line in the log: a restarted name server learns of its topics
+        within half a minute. Raises RemotingError if none answers and nothing is known of the topic.
         """
         return self._routes.topic_subscribe_info(topic)
 
@@ -391,7 +391,7 @@ class Cluster:
         return PullResult(status, next_offset, least, most, tuple(found))
 
     def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = OFFSET_TIMEOUT) -> int:
-        """The committed offset. OffsetNotFoundError where there is none."""
+        """The committed offset. OffsetNotFoundError if there is none."""
         fields = {"consumerGroup": group, **_of_queue(queue)}
         command = self._command("QueryConsumerOffsetRequestHeader", fields)
         answer = self._remoting.invoke(self._routes.master(queue), command, timeout_millis)
@@ -427,7 +427,7 @@ class Cluster:
         self, topic: str, key: str, max_num: int, begin: int, end: int, *, unique: bool = False
     ) -> list[MessageExt]:
         """The newest messages of a topic that have a key, at most ``max_num`` of each broker; begin, end: ms, of their
-        storing. unique: the key is the message's own id. Raises MQClientError where there is none.
+        storing. unique: the key is the message's own id. Raises MQClientError if there is none.
         """
         fields = {"topic": topic, "key": key, "maxNum": max_num, "beginTimestamp": begin, "endTimestamp": end}
         found: list[MessageExt] = []
@@ -443,7 +443,7 @@ class Cluster:
         return with_key(found, topic, key, unique=unique)
 
     def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
-        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError where the
+        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError if the
         broker has no such message.
         """
         host, position = parsed_id(offset_msg_id)
@@ -519,7 +519,7 @@ class Cluster:
     def ask_broker(
         self, address: str, code: int, fields: dict[str, str], timeout_millis: int = API_TIMEOUT
     ) -> RemotingCommand:
-        """A broker's answer. Raises MQBrokerError where it refuses."""
+        """A broker's answer. Raises MQBrokerError if it refuses."""
         return self._success(self._remoting.invoke(address, self._remoting.command(code, fields), timeout_millis))
 
     # Within

@@ -28,7 +28,7 @@ def compress(body: bytes, kind: str = "ZLIB", level: int = 5) -> bytes:
 def decompress(body: bytes, sys_flag: int, most: int = MOST_EXPANDED) -> bytes:
     """A body as it was sent. sys_flag: the message's, which has the algorithm. most: bytes that it may have.
 
-    Raises ProtocolError for what cannot be decompressed, MissingExtraError where the library for it is not installed.
+    Raises ProtocolError for what cannot be decompressed, MissingExtraError if the library for it is not installed.
     """
     kind = sys_flag & 0x700
     if kind in (0, TYPES["ZLIB"]):

@@ -109,10 +109,10 @@ class ClientEvents:
     consumer_ids_changed: (group) another member of the group came or went (NOTIFY_CONSUMER_IDS_CHANGED).
     reset_offset: (group, topic, offsets) an administrator wants the queues consumed from there
     (RESET_CONSUMER_CLIENT_OFFSET). running_info: (group, with stacks) what the group's member is doing, the fields of
-    ConsumerRunningInfo; None where there is none (GET_CONSUMER_RUNNING_INFO). offsets: (group, topic) where the member
+    ConsumerRunningInfo; None if there is none (GET_CONSUMER_RUNNING_INFO). offsets: (group, topic) where the member
     is in each of its queues (GET_CONSUMER_STATUS_FROM_CLIENT). check_transaction: (group, half message, what to say
     where) what became of it (CHECK_TRANSACTION_STATE). consume_directly: (group, message) the listener's answer,
-    the fields of ConsumeMessageDirectlyResult; None where there is none (CONSUME_MESSAGE_DIRECTLY). reply: (message)
+    the fields of ConsumeMessageDirectlyResult; None if there is none (CONSUME_MESSAGE_DIRECTLY). reply: (message)
     the reply to a request (PUSH_REPLY_MESSAGE_TO_CLIENT).
     """
 
@@ -131,7 +131,7 @@ SendCallback = Callable[[SendResult | Exception], None]
 
 def with_key(messages: Iterable[MessageExt], topic: str, key: str, *, unique: bool) -> list[MessageExt]:
     """Of what a broker found, what has the key indeed: it looks keys up by their hash codes. Raises MQClientError,
-    code 208, where nothing has.
+    code 208, if nothing has.
     """
     found = []
     for message in messages:
@@ -189,7 +189,7 @@ class MQClientAPI(Protocol):
 
     def publish_queues(self, topic: str) -> list[MessageQueue]:
         """All queues that a message can be sent to; an unknown topic is made where the broker may. Raises MQClientError
-        where there is none.
+        if there is none.
         """
 
     def get_consumer_id_list(self, topic: str, group: str) -> list[str]:
@@ -199,7 +199,7 @@ class MQClientAPI(Protocol):
         """Answer through ``callback``, once: at once or after long polling, on any thread, no broker lock held."""
 
     def query_consumer_offset(self, group: str, queue: MessageQueue, timeout_millis: int = OFFSET_TIMEOUT) -> int:
-        """The committed offset. OffsetNotFoundError where there is none; 0 for a young queue (spec rocketmq 4.6)."""
+        """The committed offset. OffsetNotFoundError if there is none; 0 for a young queue (spec rocketmq 4.6)."""
 
     def update_consumer_offset(
         self, group: str, queue: MessageQueue, offset: int, timeout_millis: int = OFFSET_TIMEOUT
@@ -219,11 +219,11 @@ class MQClientAPI(Protocol):
         self, topic: str, key: str, max_num: int, begin: int, end: int, *, unique: bool = False
     ) -> list[MessageExt]:
         """The newest messages of a topic that have a key, at most ``max_num`` of each broker; begin, end: ms, of their
-        storing. unique: the key is the message's own id. Raises MQClientError where there is none.
+        storing. unique: the key is the message's own id. Raises MQClientError if there is none.
         """
 
     def view_message(self, topic: str, offset_msg_id: str) -> MessageExt:
-        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError where the
+        """The message with an id of a broker. Raises MQClientError for a malformed id, MQBrokerError if the
         broker has no such message.
         """
 

@@ -302,7 +302,7 @@ class Producer(Declared):
         """Send a message and wait for the reply of its consumer; timeout: ms or a timedelta, of both.
 
         A consumer replies with ``producer.send(rocketmq.create_reply_message(message, body))``. Raises MQClientError,
-        code 10006, without a reply in time, and where the message cannot be sent; ConfigurationError where the producer
+        code 10006, without a reply in time, and where the message cannot be sent; ConfigurationError if the producer
         has an embedded broker: requests need namesrv_addr.
         """
         return self.request_async(message, timeout, queue=queue, selector=selector, arg=arg).result()
@@ -341,7 +341,7 @@ class Producer(Declared):
         self, topic: str, key: str, max_num: int = 32, *, begin: int = 0, end: int | None = None
     ) -> list[MessageExt]:
         """The newest messages of a topic whose ``keys`` have this one, at most ``max_num`` of each broker, which gives
-        64 at most. begin, end: ms since 1970, when they were stored. Raises MQClientError where there is none.
+        64 at most. begin, end: ms since 1970, when they were stored. Raises MQClientError if there is none.
         """
         return self._looked_up(topic, key, whole_number("max_num", max_num), begin, end, unique=False)
 

@@ -25,7 +25,7 @@ def message_of(frame: bytes, broker_name: str) -> MessageExt:
 def pulled_messages(data: bytes, broker_name: str) -> Iterator[MessageExt]:
     """The messages in the body of a pull's answer, decompressed (MessageDecoder.decodes).
 
-    Raises ProtocolError where one cannot be read; those before it came out. The real one drops it, and what follows.
+    Raises ProtocolError if one cannot be read; those before it came out. The real one drops it, and what follows.
     """
     at = 0
     while at < len(data):
@@ -34,7 +34,7 @@ def pulled_messages(data: bytes, broker_name: str) -> Iterator[MessageExt]:
 
 
 def received(message: MessageExt) -> MessageExt:
-    """A stored message as its consumer gets it: decompressed. Raises ProtocolError where that cannot be done."""
+    """A stored message as its consumer gets it: decompressed. Raises ProtocolError if that cannot be done."""
     if message.body and message.sys_flag & COMPRESSED:
         message.body = decompress(message.body, message.sys_flag)
         message.sys_flag &= ~COMPRESSED

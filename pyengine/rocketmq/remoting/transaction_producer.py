@@ -106,7 +106,7 @@ class TransactionMQProducer(Producer):
     def send_in_transaction(self, message: Message, arg: Any = None) -> TransactionSendResult:
         """Send the first half, do the producer's own transaction, tell the broker what became of it.
 
-        A delay level of the message counts for nothing. Raises MQClientError where the half cannot be sent, and then
+        A delay level of the message counts for nothing. Raises MQClientError if the half cannot be sent, and then
         nothing is executed.
         """
         if isinstance(message, Message):

@@ -143,7 +143,7 @@ class AdminRequests:
         return ("brokerName", self._node.name), ("queueId", queue_id), ("topic", topic)
 
     def _store_time(self, topic: str, queue_id: int, offset: int) -> int:
-        """When the message at an offset was stored, -1 where there is none any more."""
+        """When the message at an offset was stored, -1 if there is none any more."""
         with self._node.lock:
             queue = self._node.store.consume_queue(topic, queue_id)
             return queue.store_time(offset) if queue.min_offset <= offset < queue.max_offset else -1

@@ -65,7 +65,7 @@ def answer(
     fields: dict[str, str] | None = None,
     body: bytes | None = None,
 ) -> RemotingCommand:
-    """The answer to a request. fields: None where the real one makes no header."""
+    """The answer to a request. fields: None if the real one makes no header."""
     return RemotingCommand(
         code, language="PYTHON", version=VERSION, opaque=request.opaque, flag=RESPONSE, remark=remark,
         ext_fields=fields, body=body,
@@ -311,7 +311,7 @@ class _SocketTransport:
             self._server.write_later(self)
 
     def flush(self) -> bool:
-        """Write what waits; True when nothing does any more. OSError where the connection broke."""
+        """Write what waits; True when nothing does any more. OSError if the connection broke."""
         with self._lock:
             while self._unsent:
                 piece = self._unsent[0]
@@ -589,7 +589,7 @@ def address_text(place: Sequence[object]) -> str:
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0: any free one. Raises InvalidSourceError where it cannot be had."""
+    """A socket that listens; port 0: any free one. Raises InvalidSourceError if it cannot be had."""
     listening = None
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

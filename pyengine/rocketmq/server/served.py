@@ -108,7 +108,7 @@ class Served:
                 yield name, config
 
     def new_topic_queues(self, broker: str, topic: str, default_topic: str | None, wanted: int) -> int:
-        """How many queues a topic gets that a send makes; 0 where it must not (createTopicInSendMessageMethod)."""
+        """How many queues a topic gets that a send makes; 0 if it must not (createTopicInSendMessageMethod)."""
         own = self.own_topics(broker).get(topic)
         if own is not None:
             return own.queues

@@ -31,7 +31,7 @@ class Listeners:
     """The sockets of a cluster, before there is one. listen: ``host:port`` of the name server, port 0: any free one.
 
     Each broker listens at the same host: at 1035 above the name server's port, which is 10911 for 9876, and 10 more for
-    each further one; at any free port where the name server's is any, or that one is taken.
+    each further one; at any free port if the name server's is, or if that one is taken.
     Raises ConfigurationError for an address that is none, InvalidSourceError for one that cannot be had.
     """
 

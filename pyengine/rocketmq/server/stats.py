@@ -74,7 +74,7 @@ class Stats:
             counts[1] += messages
 
     def data(self, name: str, key: str, now: int) -> dict[str, Any] | None:
-        """BrokerStatsData, None where nothing was counted."""
+        """BrokerStatsData, None if nothing was counted."""
         with self._lock:
             windows = self._windows.get((name, key))
             if windows is None:

@@ -17,7 +17,7 @@ _GROUPS = re.compile(r"(?:^\{|, )(?P<group>[^=]*)=(?P<owner>ID:[^,}]*)")
 
 
 def recognises(text: str) -> bool:
-    """True where the attributes of a destination stand, one a line."""
+    """True if the attributes of a destination stand, one a line."""
     return re.search(r"^\s*(?:destinationName|QueueSize|BrokerName) = ", text, re.MULTILINE) is not None
 
 

@@ -34,7 +34,7 @@ def recognises(text: str) -> bool:
 
 
 def read(text: str, file: str, modified: int | None) -> Evidence:
-    """Each line that says that poll() was called later than max.poll.interval.ms; an exception's is its log line's."""
+    """Each line that reports a poll() later than max.poll.interval.ms; an exception counts at its log line."""
     found = Evidence()
     times: list[int] = []
     group, client, moment = "", "", modified

@@ -123,7 +123,7 @@ class OffsetState:
 
     @property
     def lag(self) -> int | None:
-        """The tools' Delay or LAG, or None where an offset is unknown; negative: committed beyond the end."""
+        """The tools' Delay or LAG, or None if an offset is unknown; negative: committed beyond the end."""
         if self.broker_offset is None or self.consumer_offset is None:
             return self.told_lag
         return delay(self.broker_offset, self.consumer_offset)

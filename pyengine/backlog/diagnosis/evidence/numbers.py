@@ -15,12 +15,12 @@ def whole(name: str, value: object) -> int:
 
 
 def whole_or_none(name: str, value: object) -> int | None:
-    """The same; None where nothing is said."""
+    """The same; None if nothing is said."""
     return None if value is None else whole(name, value)
 
 
 def number_or_none(name: str, value: object) -> float | None:
-    """A JSON number, None where nothing is said. Raises ValueError."""
+    """A JSON number, None if nothing is said. Raises ValueError."""
     if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
         return value
     raise ValueError(f"{name} = {str(value)[:60]}")

@@ -54,7 +54,7 @@ LAG_TOO = say(
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One line. time: ms, None where nothing tells. dated: the time stands in the text."""
+    """One line. time: ms, None if nothing tells. dated: the time stands in the text."""
 
     name: str
     labels: dict[str, str]

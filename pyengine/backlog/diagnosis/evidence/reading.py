@@ -35,7 +35,7 @@ from pyengine.backlog.diagnosis.evidence.opening import Opened, open_text
 from pyengine.backlog.diagnosis.evidence.titles import with_titles
 from pyengine.backlog.diagnosis.evidence.transcript import without_margin
 from pyengine.backlog.findings import say
-from pyengine.backlog.heard import heard
+from pyengine.backlog.sentence_templates import heard
 from pyengine.dataclass import dataclass
 from pyengine.errors import InvalidSourceError
 

@@ -60,7 +60,7 @@ class Row:
     cells: dict[str, str]
 
     def integer(self, name: str) -> int | None:
-        """A cell as a number; None where it is absent. Raises ValueError for other text."""
+        """A cell as a number; None if it is absent. Raises ValueError for other text."""
         text = self.cells.get(name, "")
         return None if text in ABSENT else whole(name, text.replace(",", ""))
 
@@ -299,7 +299,7 @@ def _destination(row: Row, header: tuple[str, ...], file: str, time: int | None)
 
 
 def stored_at(text: str | None) -> int | None:
-    """The store time of the last message consumed: None where the tool has no such column, 0 for its N/A.
+    """The store time of the last message consumed: None if the tool has no such column, 0 for its N/A.
 
     Before 4.3 it prints a time of 0 as this machine's midnight of 1970, which is the last evening of 1969 west of
     Greenwich. Raises ValueError for other text.

@@ -330,7 +330,7 @@ def _moment(parts: dict[str, str | None]) -> int:
 def _month_told(parts: dict[str, str | None]) -> dict[str, str | None]:
     """With slashes the month stands first beside AM and PM; else whichever number is above 12 is the day.
 
-    Raises ValueError where neither tells.
+    Raises ValueError if neither tells.
     """
     if not parts.get("one"):
         return parts

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 
 from pyengine import Selector
 from pyengine.backlog.diagnosis.evidence import Evidence, SubscriptionState
+from pyengine.backlog.diagnosis.rules.destination_series import QUIET, Watched, is_dead_letter_queue, watch
 from pyengine.backlog.diagnosis.rules.policies import explained
 from pyengine.backlog.diagnosis.rules.series import BREATH, change, empty_in, seconds, span
-from pyengine.backlog.diagnosis.rules.watched import QUIET, Watched, is_dead_letter_queue, watch
 from pyengine.backlog.findings import Finding, Said, Severity, say
-from pyengine.backlog.heard import heard
+from pyengine.backlog.sentence_templates import heard
 from pyengine.errors import InvalidSelectorError
 
 STOPPED = 30.0
@@ -402,7 +402,7 @@ def backlog_trend(queue: Watched) -> Iterator[Finding]:
 
 
 def _for_those_who_work(queue: Watched) -> int:
-    """How many of the messages go to consumers that acknowledge, 0 where that is not known.
+    """How many of the messages go to consumers that acknowledge, 0 if that is not known.
 
     Of a queue that stays as long as it was the rest may be messages that no consumer takes: by their selectors, as an
     owner of its group holds it up, or as it was sent to a consumer that stands still. If one that takes everything is

@@ -32,12 +32,12 @@ class Progress:
 
     @property
     def moved(self) -> int | None:
-        """By how much the committed offset moved, None where that is not known."""
+        """By how much the committed offset moved, None if that is not known."""
         return change(self.first.consumer_offset, self.last.consumer_offset)
 
     @property
     def produced(self) -> int | None:
-        """By how much the broker's offset moved, None where that is not known."""
+        """By how much the broker's offset moved, None if that is not known."""
         return change(self.first.broker_offset, self.last.broker_offset)
 
     @property
@@ -160,7 +160,7 @@ class Group:
 
     @property
     def clients(self) -> Counter[str] | None:
-        """Queues by client, as last seen; of RocketMQ by address. None where the tool did not show them.
+        """Queues by client, as last seen; of RocketMQ by address. None if the tool did not show them.
 
         A group that consumes while no queue has a client has clients that mqadmin does not know by queue.
         """

@@ -8,11 +8,11 @@ from typing import TypeAlias
 from pyengine import Selector
 from pyengine._engine.activemq.client.redelivery_policy import RedeliveryPolicy
 from pyengine.backlog.findings import Finding, Said, Severity, say
-from pyengine.backlog.heard import heard
 from pyengine.backlog.lint import proof
 from pyengine.backlog.lint.proof import Stage
 from pyengine.backlog.lint.rules import entries, topic_entries
 from pyengine.backlog.lint.rules.entries import Entry
+from pyengine.backlog.sentence_templates import heard
 from pyengine.destinations import ANY_ELEMENT, ANY_REST, Destination, entry_pattern, parse_destination
 from pyengine.topology import BrokerConfiguration, Policy
 from pyengine.topology.policy import CompositeQueue, CompositeTopic, FilteredDestination, VirtualTopic

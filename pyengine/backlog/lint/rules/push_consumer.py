@@ -24,7 +24,7 @@ from pyengine._engine.rocketmq.client.rebalance import shared_threshold
 from pyengine._engine.rocketmq.client.validators import check_consumer_group, check_ranges
 from pyengine.backlog.diagnosis.evidence.numbers import whole
 from pyengine.backlog.findings import Finding, Said, Severity, say
-from pyengine.backlog.heard import heard
+from pyengine.backlog.sentence_templates import heard
 from pyengine.errors import InvalidSelectorError, InvalidSourceError, MQClientError, did_you_mean, json_problem
 from pyengine.rocketmq.consumer.parameters import ConsumerParameters, java_name
 from pyengine.topology.properties import parse_properties

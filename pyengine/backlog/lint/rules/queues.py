@@ -11,9 +11,9 @@ from itertools import combinations
 
 from pyengine import Selector
 from pyengine.backlog.findings import Finding, Said, Severity, say
-from pyengine.backlog.heard import heard
 from pyengine.backlog.lint import proof
 from pyengine.backlog.lint.proof import Stage
+from pyengine.backlog.sentence_templates import heard
 from pyengine.dataclass import dataclass
 from pyengine.destinations import parse_destination
 from pyengine.topology import Consumer, Policy, Topology

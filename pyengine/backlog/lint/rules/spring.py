@@ -17,9 +17,9 @@ from urllib.parse import unquote
 
 from pyengine.activemq.options import ConnectionOptions, UnknownOptions, connection_options
 from pyengine.backlog.findings import Finding, Said, Severity, say
-from pyengine.backlog.heard import heard
 from pyengine.backlog.lint.rules import broker as brokers
 from pyengine.backlog.lint.rules import push_consumer
+from pyengine.backlog.sentence_templates import heard
 from pyengine.dataclass import dataclass
 from pyengine.destinations import query_options
 from pyengine.errors import ConfigurationError, InvalidSourceError

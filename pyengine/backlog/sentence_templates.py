@@ -22,7 +22,7 @@ def heard(text: str) -> Said:
 
 @cache
 def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
-    table = tomllib.loads((files("pyengine.backlog.pages") / "heard.zh.toml").read_text("utf-8"))
+    table = tomllib.loads((files("pyengine.backlog.pages") / "sentence_templates.zh.toml").read_text("utf-8"))
     return tuple((template, re.compile(_pattern(template), re.DOTALL)) for template in table)
 
 
