@@ -21,7 +21,7 @@ from pyengine.backlog.diagnosis.rules import (
     threads,
 )
 from pyengine.backlog.diagnosis.rules.series import by_time, clock
-from pyengine.backlog.diagnosis.rules.snapshot_order import in_order
+from pyengine.backlog.diagnosis.rules.sights import in_order
 from pyengine.backlog.findings import Finding, Said, say
 from pyengine.topology.checked import check
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 from pyengine import Selector
 from pyengine.backlog.diagnosis.evidence import Evidence, SubscriptionState
-from pyengine.backlog.diagnosis.rules.destination_series import QUIET, Watched, is_dead_letter_queue, watch
 from pyengine.backlog.diagnosis.rules.policies import explained
 from pyengine.backlog.diagnosis.rules.series import BREATH, change, empty_in, seconds, span
+from pyengine.backlog.diagnosis.rules.watched import QUIET, Watched, is_dead_letter_queue, watch
 from pyengine.backlog.findings import Finding, Said, Severity, say
 from pyengine.backlog.sentence_templates import heard
 from pyengine.errors import InvalidSelectorError
