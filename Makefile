@@ -7,7 +7,7 @@
 #   make differential-rocketmq   a million operations for RocketMQ's real client classes, 20,000 for its real broker, and pyengine's (the same needs)
 #   make fuzz    ten million random inputs for the selector's parser and evaluator, and as many for the readers of STOMP, OpenWire and remoting
 #   make fuzz-sanitized   ten million hostile frames of STOMP, OpenWire and remoting with the readers' memory checked at every access (needs gcc with libasan)
-#   make faults  2,000 schedules of faults for each of our clients, RocketMQ's and ActiveMQ's, on our brokers in memory, 100 over sockets, half of these on the real broker (needs Java and Maven)
+#   make faults  2,000 schedules of faults for each of our clients, RocketMQ's and ActiveMQ's, on our brokers in memory, 100 over sockets, half of these on the real broker, and what a STOMP client notices of others' harm (needs Java and Maven)
 #   make memory  a million names through every public class: what is left of them
 #   make plain   the kernels and the index compiled without AVX beside the installed ones, and the answers of a processor without it (needs gcc; qemu-user-static)
 #   make lint    ruff, mypy, cython-lint, stubtest, import directions
@@ -51,21 +51,22 @@ lint: build
 
 faults: build
 	PYENGINE_FAULTS=$(or $(SCHEDULES),2000) PYENGINE_SOCKET_FAULTS=100 $(BIN)/python -m pytest tests/rocketmq/faults tests/activemq/openwire/faults $(PYTEST_ARGS)
+	$(BIN)/python -m tests.activemq.stomp.bystander --seconds $(or $(SECONDS_OF_HARM),60)
 
 fuzz: build
 	$(BIN)/python -m tests.fuzz.fuzz_selector --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
+	$(BIN)/python -m tests.fuzz.fuzz_stomp --frames $(or $(FRAMES),10000000)
+	$(BIN)/python -m tests.fuzz.fuzz_openwire --frames $(or $(FRAMES),10000000)
+	$(BIN)/python -m tests.fuzz.fuzz_remoting --frames $(or $(FRAMES),10000000)
 
-# The rooms that each of these fuzzers reads with; an input of the last has two frames.
+# The rooms that each of these fuzzers reads with.
 STOMP := java/utf8 java/numbers wire/frame_reader wire/stomp wire/stomp_messages
 OPENWIRE := java/modified_utf8 wire/frame_reader wire/openwire wire/data_structure wire/primitives wire/openwire_messages
 REMOTING := java/utf8 wire/frame_reader wire/remoting wire/beans wire/fastjson $(addprefix rocketmq/commands/,headers bodies stored_message)
 fuzz-sanitized: build
-	$(BIN)/python -m tests.sanitized $(STOMP) -- -m tests.fuzz.fuzz_stomp --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python -m tests.sanitized $(OPENWIRE) -- -m tests.fuzz.fuzz_openwire --inputs $(or $(INPUTS),10000000)
-	$(BIN)/python -m tests.sanitized $(REMOTING) -- -m tests.fuzz.fuzz_remoting --inputs $(or $(INPUTS),5000000)
+	$(BIN)/python -m tests.sanitized $(STOMP) -- -m tests.fuzz.fuzz_stomp --frames $(or $(FRAMES),10000000)
+	$(BIN)/python -m tests.sanitized $(OPENWIRE) -- -m tests.fuzz.fuzz_openwire --frames $(or $(FRAMES),10000000)
+	$(BIN)/python -m tests.sanitized $(REMOTING) -- -m tests.fuzz.fuzz_remoting --frames $(or $(FRAMES),10000000)
 
 memory: build
 	PYTHONMALLOC=malloc $(BIN)/python -m tests.memory --names $(or $(NAMES),1000000)

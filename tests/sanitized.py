@@ -26,7 +26,7 @@ def main() -> int:
     environment = {
         **os.environ,
         "LD_PRELOAD": library.stdout.strip(),
-        "ASAN_OPTIONS": "detect_leaks=0",
+        "ASAN_OPTIONS": "detect_leaks=0:malloc_context_size=2",
         "PYTHONMALLOC": "malloc",
         "PYTHONPATH": str(COPY),
     }

@@ -1,4 +1,4 @@
-"""``python -m tests.fuzz.fuzz_remoting [--inputs N] [--seed S]``: hostile remoting frames for codec and broker.
+"""``python -m tests.fuzz.fuzz_remoting [--frames N] [--seed S]``: hostile remoting frames for codec and broker.
 
 Checked: a reader raises nothing but ProtocolError, the same commands and the same error come out however the bytes are
 cut, it keeps no more bytes than were fed, and what it read can be written; headers, bodies, stored messages, batches,
@@ -42,7 +42,7 @@ VALUES = ("", "0", "1", "-1", "4", "6", "2147483647", "2147483648", "-9223372036
           "orders", "%RETRY%g", "TBW102", "SCHEDULE_TOPIC_XXXX", "g", "*", "a || b", "price > 1", "SQL92", "TAG",
           "TAGS\x01a\x02", "DELAY\x013\x02", "\x01\x02", "TAGS\x01", "é", "😀", "\ud83d", "x" * 200)  # fmt: skip
 HEADERS = sorted(CODES)
-RENEWED = 20_000  # inputs after which the frames that are damaged, and the brokers, are new ones
+RENEWED = 4  # corpora after which the brokers are new ones
 ASKED = (10, 11, 14, 15, 29, 30, 31, 34, 35, 36, 37, 38, 41, 42, 46, 310, 320, 361, 100, 101, 102, 105, 106, 206, 216,
          219, 224, 304, 311, 901, 17, 25, 202, 203, 208, 215, 300, 307, 315, 222, 3)  # fmt: skip
 FIELDS = ("topic", "consumerGroup", "queueId", "b", "e", "i", "a", "queueOffset", "maxMsgNums", "sysFlag", "group",
@@ -115,34 +115,25 @@ def command(chance: random.Random) -> RemotingCommand:
     )  # fmt: skip
 
 
+LENGTHS = (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"\1\0\0\xff", b"\0\1\0\0")
+
+
 def hostile(corpus: list[bytes], chance: random.Random) -> bytes:
-    """A few frames, damaged or not; a length or a count is damaged more often than other bytes."""
-    frames = [chance.choice(corpus) for _ in range(chance.randrange(1, 4))]
-    starts = [sum(map(len, frames[:number])) for number in range(len(frames))]
+    """A few frames, mostly damaged; a length or a count is damaged more often than other bytes."""
+    number, most = chance.random, len(corpus)
+    frames = [corpus[int(number() * most)] for _ in range(1 + int(number() * 3))]
     data = bytearray(b"".join(frames))
-    for _ in range(chance.choice((0, 0, 1, 1, 3))):
-        at = chance.randrange(len(data) + 1)
-        what = chance.randrange(6)
-        if what == 0:
-            data[at:at] = chance.randbytes(chance.randrange(1, 4))
-        elif what == 1:
-            del data[at : at + chance.randrange(1, 8)]
-        elif what == 2 and at < len(data):
-            data[at] = chance.randrange(256)
-        elif what == 3:
-            at = chance.choice(starts) + chance.choice((0, 4))
-            data[at : at + 4] = chance.choice((b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"\1\0\0\xff"))
-        elif what == 4:
-            at = chance.choice(starts) + 8 + chance.randrange(40)
-            data[at : at + 4] = chance.choice((b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"\0\1\0\0"))
+    for _ in range((0, 1, 1, 1, 1, 1, 2, 3)[int(number() * 8)]):
+        what = int(number() * 8)
+        if what < 5:
+            campaign.damage(chance, data)
+        elif what == 5:
+            data[int(number() * (len(data) + 1)) :] = chance.randbytes(int(number() * 20))
         else:
-            data[at:] = chance.randbytes(chance.randrange(20))
+            at = sum(map(len, frames[: int(number() * len(frames))]))
+            at += 4 * int(number() * 2) if what == 6 else 8 + int(number() * 40)
+            data[at : at + 4] = LENGTHS[int(number() * 5)]
     return bytes(data)
-
-
-def read(data: bytes, pieces: list[int]) -> tuple[list[RemotingCommand], str]:
-    """The commands, and the words with which reading ended."""
-    return campaign.read(RemotingReader(max_frame_size=100_000), data, pieces)
 
 
 def refused(call: Callable[[], object]) -> bool:
@@ -154,29 +145,51 @@ def refused(call: Callable[[], object]) -> bool:
     return False
 
 
-def check_codec(data: bytes, chance: random.Random) -> Counter[str]:
-    """The same whatever the pieces are; what the commands hold is read, or refused."""
-    whole = read(data, [len(data)])
-    cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.choice((1, 2, 30))))
-    cut = read(data, [end - start for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)])
-    assert whole == cut, (data, whole, cut)
-    counts = Counter({"commands": len(whole[0]), "refused": bool(whole[1])})
-    for each in whole[0]:
-        counts["unwritable"] += refused(lambda each=each: write_command(each))  # type: ignore[misc]
-        name, inside = chance.choice(HEADERS), each.body or b""
-        counts["headers refused"] += refused(lambda each=each, name=name: read_header(name, each.ext_fields))  # type: ignore[misc]
+class Codec:
+    """What the frames of a corpus, damaged, hold: each body and each header once."""
+
+    def __init__(self, corpus: list[bytes], chance: random.Random) -> None:
+        self.corpus, self.chance = corpus, chance
+        self.counts: Counter[str] = Counter()
+        self.bodies: set[bytes] = set()
+        self.texts: set[str] = set()
+
+    def check(self) -> tuple[bytes, int]:
+        """An input, which is the same whatever the pieces are, and how many frames were read or refused."""
+        chance, counts = self.chance, self.counts
+        data = hostile(self.corpus, chance)
+        found, error = campaign.read_alike(lambda: RemotingReader(max_frame_size=100_000), data, chance)
+        counts["commands"] += len(found)
+        counts["refused"] += error is not None
+        for each in found:
+            counts["unwritable"] += refused(lambda each=each: write_command(each))  # type: ignore[misc]
+            name = HEADERS[int(chance.random() * len(HEADERS))]
+            counts["headers refused"] += refused(lambda each=each, name=name: read_header(name, each.ext_fields))  # type: ignore[misc]
+            inside = each.body or b""
+            if inside not in self.bodies:
+                self.bodies.add(inside)
+                self.check_body(inside)
+            for text in each.ext_fields.values() if each.ext_fields else ():
+                if text is not None and text not in self.texts:
+                    self.texts.add(text)
+                    check_text(text)
+        return data, len(found) + (error is not None)
+
+    def check_body(self, inside: bytes) -> None:
+        """Bodies, stored messages and batches."""
         readers: tuple[Callable[[], object], ...] = (
-            lambda inside=inside: read_body(chance.choice(BODIES), inside),  # type: ignore[misc]
-            lambda inside=inside: list(pulled_messages(inside, "broker-a")),  # type: ignore[misc]
-            lambda inside=inside: decode_client_messages(inside),  # type: ignore[misc]
+            lambda: read_body(self.chance.choice(BODIES), inside),
+            lambda: list(pulled_messages(inside, "broker-a")),
+            lambda: decode_client_messages(inside),
         )
-        counts["bodies refused"] += sum(map(refused, readers))
-        text = next(iter((each.ext_fields or {}).values()), None)
-        parse_properties(text)
-        if text is not None:
-            refused(lambda text=text: parse_message_id(text))  # type: ignore[misc]
-            refused(lambda text=text: parse_unique_id(text))  # type: ignore[misc]
-    return counts
+        self.counts["bodies refused"] += sum(map(refused, readers))
+
+
+def check_text(text: str) -> None:
+    """Properties and ids."""
+    parse_properties(text)
+    refused(lambda: parse_message_id(text))
+    refused(lambda: parse_unique_id(text))
 
 
 class Peer:
@@ -227,8 +240,8 @@ class Errors(logging.Handler):
             raise AssertionError(record.getMessage()) from record.exc_info[1]
 
 
-def run(inputs: int, seed: int) -> Counter[str]:
-    """Fuzz ``inputs`` pieces of bytes; every tenth goes to a broker and its name server too."""
+def run(frames: int, seed: int) -> Counter[str]:
+    """Fuzz until so many frames were read or refused; every twentieth input goes to a broker and a name server."""
     chance = random.Random(seed)
     counts: Counter[str] = Counter()
     logs = logging.getLogger("pyengine.rocketmq.remoting")
@@ -237,25 +250,29 @@ def run(inputs: int, seed: int) -> Counter[str]:
     logs.setLevel(logging.ERROR)
     try:
         cluster = Cluster()
-        for number in range(inputs):
-            if number % RENEWED == 0:
-                corpus = [write_command(command(chance)) for _ in range(min(inputs, 2000))]
-            data = hostile(corpus, chance)
-            counts["bytes"] += len(data)
-            for name, count in check_codec(data, chance).items():
-                counts[name] += count
-            if number % 10 == 0:
+        number = reached = answers = 0
+        while reached < frames:
+            if number % campaign.BLOCK == 0:
+                corpus = [write_command(command(chance)) for _ in range(min(frames, campaign.BLOCK // 5))]
+                codec = Codec(corpus, chance)
+                if number % (RENEWED * campaign.BLOCK) == 0:
+                    cluster.close()
+                    cluster = Cluster()
+            data, came = codec.check()
+            reached += came
+            if number % 20 == 0:
                 for service in cluster.services:
                     peer = Peer(service, cluster.clock)
                     peer.play(data, cluster.clock)
-                    counts["answers"] += peer.written
-            if number % RENEWED == RENEWED - 1:
-                cluster.close()
-                cluster = Cluster()
+                    answers += peer.written
+            number += 1
+            if number % campaign.BLOCK == 0 or reached >= frames:
+                counts.update(codec.counts)
         cluster.close()
     finally:
         logs.removeHandler(watch)
         logs.setLevel(before)
+    counts.update({"inputs": number, "answers": answers})
     return counts
 
 

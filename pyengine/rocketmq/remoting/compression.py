@@ -11,6 +11,7 @@ from pyengine.rocketmq.message import MAX_MESSAGE_SIZE
 # Bits of a system flag (MessageSysFlag): 0x700 has the algorithm, 0 is zlib, which is what clients before 5.0 write.
 TYPES = {"LZ4": 0x100, "ZSTD": 0x200, "ZLIB": 0x300}
 MOST_EXPANDED = 16 * MAX_MESSAGE_SIZE
+LZ4_RATIO = 255  # a byte of a length stands for 255 bytes at most
 
 
 def compress(body: bytes, kind: str = "ZLIB", level: int = 5) -> bytes:
@@ -30,18 +31,20 @@ def decompress(body: bytes, sys_flag: int, most: int = MOST_EXPANDED) -> bytes:
 
     Raises ProtocolError for what cannot be decompressed, MissingExtraError if the library for it is not installed.
     """
-    kind = sys_flag & 0x700
+    kind, limit = sys_flag & 0x700, most + 1
     if kind in (0, TYPES["ZLIB"]):
         expander: Any = zlib.decompressobj()
         errors: tuple[type[Exception], ...] = (zlib.error,)
     elif kind == TYPES["LZ4"]:
         expander, errors = _lz4().LZ4FrameDecompressor(), (RuntimeError, EOFError)
+        # It takes memory for as many bytes as it may return, so the limit is what LZ4's ratio allows, if that is less.
+        limit = min(limit, LZ4_RATIO * len(body) + 1)
     elif kind == TYPES["ZSTD"]:
         return _zstd(_zstandard(), body, most)
     else:
         raise ProtocolError(f"Unknown compress type value: {kind >> 8}")
     try:
-        expanded: bytes = expander.decompress(body, most + 1)
+        expanded: bytes = expander.decompress(body, limit)
     except errors as error:
         raise ProtocolError(f"a body cannot be decompressed: {error}") from error
     return _whole(expanded, expander.eof, most)

@@ -146,6 +146,6 @@ def test_a_group_of_a_thousand_pulls_that_wait_costs_a_send_nothing(broker: rock
 
 
 def test_hostile_frames_are_read_or_refused_and_answered() -> None:
-    counts = fuzz_remoting.run(900, seed=1)
+    counts = fuzz_remoting.run(2000, seed=1)
     for name in ("commands", "refused", "bodies refused", "headers refused", "answers"):
         assert counts[name] > 20, counts
