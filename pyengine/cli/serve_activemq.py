@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import signal
 import sys
@@ -82,6 +83,7 @@ def serve(
             if not broker.transport_connectors:
                 hint = f"say --listen {DEFAULT}"
                 raise ConfigurationError("transportConnectors", str(configuration), "has none to listen on", hint)
+            gc.freeze()  # a full collection looks through all modules otherwise, which takes longer than most messages
             for connector in broker.transport_connectors:
                 print(f"listening on {connector.url}", flush=True)
             if clock is None:
@@ -91,6 +93,7 @@ def serve(
     except Ended:
         pass
     finally:
+        gc.unfreeze()
         for number, handler in previous.items():
             signal.signal(number, handler)
 

@@ -15,6 +15,8 @@ cdef class ConnectorRound:
     cdef readonly object buffer               # what was read last, of any client
     cdef object piece                         # memoryview of it
 
+    cdef int closings                         # clients that have gone and may still be closed in this round
+    cdef readonly object departed             # deque of ClientSocket: more have gone, no new client is accepted
     cdef public double due                    # seconds of time.monotonic() of the next ``_run_checks``, 0: never
 
     cpdef call(self, action)
@@ -34,6 +36,7 @@ cdef class ClientSocket:
     cdef public bytearray _out                # bytes that the socket has not taken
     cdef readonly object _dispatches          # deque of MessageDispatch that were not written
     cdef bint _asked
+    cdef bint _gone                           # it stands in ``departed``: nothing is read or written any more
     cdef public int _events                   # what the socket is waited for
     cdef public bint _blocked                 # it took less than was there
     cdef public object _tls                   # the socket, if it is one of TLS
@@ -45,4 +48,5 @@ cdef class ClientSocket:
     cpdef _ask(self)
     cdef int act(self) except -1
     cdef int read(self) except -1
+    cdef int gone(self) except -1
     cpdef flush(self)

@@ -14,6 +14,7 @@ class ConnectorRound:
     thread_id: int
     woken: bool
     gathers: bool
+    departed: deque[ClientSocket]
     asked: deque[ClientSocket | Callable[[], object]]
     buffer: bytearray
     def __new__(cls, *unused: Any, **also_unused: Any) -> ConnectorRound: ...

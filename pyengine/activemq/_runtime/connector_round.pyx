@@ -17,6 +17,7 @@ cdef enum:
     WRITING = 2             # selectors.EVENT_WRITE
     READ = 64 * 1024        # bytes read from a connection before others have their turn
     AHEAD = 128 * 1024      # bytes written ahead of what the socket took; beyond them its client is not read from
+    CLOSINGS = 50           # clients that have gone, which are closed in a round; the others in the next ones
     TURN = 500              # messages that one connection is given before others have their turn
 
 
@@ -26,6 +27,7 @@ cdef class ConnectorRound:
     def __cinit__(self, *unused, **also_unused):
         self.gathers = True
         self.asked = deque()
+        self.departed = deque()
         self.buffer = bytearray(READ)
         self.piece = memoryview(self.buffer)
 
@@ -54,7 +56,7 @@ cdef class ConnectorRound:
 
     def patience(self):
         """Seconds until something is due that no socket asks for; None: nothing is."""
-        if self.asked:
+        if self.asked or self.departed:
             return 0
         return None if self.due == 0 else max(0.0, self.due - <double>monotonic())
 
@@ -71,8 +73,12 @@ cdef class ConnectorRound:
             clock.settle()
 
     cdef int act(self, list ready, Outbox outbox) except -1:
+        self.closings = CLOSINGS
         self.begin(outbox)
         try:
+            while self.departed and self.closings:
+                self.closings -= 1
+                (<ClientSocket>self.departed.popleft()).close()
             for each in ready:
                 if isinstance(each, ClientSocket):
                     (<ClientSocket>each).act()
@@ -192,11 +198,9 @@ cdef class ClientSocket:
         except self._connector.would_block:
             return 0
         except OSError:
-            self.close()
-            return 0
+            return self.gone()
         if not len(data):
-            self.close()
-            return 0
+            return self.gone()
         self._last_read = monotonic()
         self._received = True
         try:
@@ -208,13 +212,24 @@ cdef class ClientSocket:
             self.close()
         return 0
 
+    cdef int gone(self) except -1:
+        # As many may go at once as there are, and closing them costs more than others should wait for.
+        if self._thread.closings:
+            self._thread.closings -= 1
+            self.close()
+        else:
+            self._gone = True
+            self._wait_for(0)
+            self._thread.departed.append(self)
+        return 0
+
     cpdef flush(self):
         """Give the socket what it takes, and then look at what is left."""
         cdef bytearray out = self._out
         cdef object dispatches = self._dispatches, session = self.session
         cdef Py_ssize_t taken
         cdef int turn = TURN, wanted
-        if self._handshaking:
+        if self._handshaking or self._gone:
             return
         try:
             while True:

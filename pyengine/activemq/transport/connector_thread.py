@@ -34,6 +34,7 @@ from pyengine.visible import logger
 LOG = logger("pyengine.activemq")
 PATIENCE = 5  # seconds
 OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+ACCEPTED = 8  # clients that a listener takes before others have their turn; the system keeps those that wait
 PAUSE = 0.5  # seconds in which no listener is looked at that finds no descriptor for a client
 
 
@@ -202,7 +203,9 @@ class ConnectorThread(ConnectionThread):
         self._readiness.register(connector.listener, selectors.EVENT_READ, lambda: self._accept(connector))
 
     def _accept(self, connector: TransportConnector) -> None:
-        for _ in range(100):
+        if self.departed:  # who has gone is closed first: a client that comes again has the same client id
+            return
+        for _ in range(ACCEPTED):
             try:
                 client, address = connector.listener.accept()
             except BlockingIOError:

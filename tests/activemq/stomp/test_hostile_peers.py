@@ -32,6 +32,12 @@ def asks(client: Client) -> Callable[[], None]:
     return ask
 
 
+def all_accepted(port: int) -> None:
+    """Wait until a client is answered that comes behind the others."""
+    with Client(port) as last:
+        assert last.frame().startswith("CONNECTED")
+
+
 def slow_readers(port: int, stack: ExitStack) -> None:
     """Twenty subscribers of a topic who read nothing, and a publisher of 20 MB."""
     for number in range(20):
@@ -68,12 +74,14 @@ def half_handshakes(port: int, stack: ExitStack) -> None:
     """A thousand that begin a CONNECT and do not end it."""
     for _ in range(1000):
         stack.enter_context(Client(port, None)).socket.sendall(b"CONNECT\naccept-ver")
+    all_accepted(port)
 
 
 def handshakes(port: int, stack: ExitStack) -> None:
     """A thousand connections one after the other, each gone as soon as it has said CONNECT."""
     for _ in range(1000):
         Client(port).socket.close()
+    all_accepted(port)
 
 
 def idle(port: int, stack: ExitStack) -> None:
@@ -97,6 +105,15 @@ def test_the_others_are_answered_as_before_and_memory_is_bounded(
     with Client(port) as client:
         client.frame()
         unnoticed(asks(client), partial(harm, port))
+
+
+def test_who_floods_with_handshakes_takes_little_of_the_brokers_time_from_a_bystander() -> None:
+    from tests.activemq.stomp.bystander import ALLOWED, meanwhile, serving
+
+    with serving() as (process, port):
+        _, during = meanwhile(process, port, "handshakes", 0.3)
+    assert during.done
+    assert during.spent_p50 < ALLOWED / 2, during
 
 
 def test_a_connection_that_is_half_open_is_found_by_its_silence() -> None:
