@@ -42,6 +42,13 @@ class RealBroker:
             line = self._process.stdout.readline()
         return line.removeprefix("port ")
 
+    def stream(self, words: str) -> str:
+        """A stream message of a JMS client; see StompBroker. "sent", or why it is not."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"stream {words}\n")
+        self._process.stdin.flush()
+        return self._line().strip()
+
     def renew(self, plugins: str = "") -> None:
         """A new broker, without messages, in the place of the present one; ``port`` is another. plugins: see
         StompBroker."""
