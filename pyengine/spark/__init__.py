@@ -7,6 +7,7 @@ configured, and everything here runs on Spark Classic and on Spark Connect.
 from pyengine.spark.functions import matches, where
 from pyengine.spark.logs import register_logs
 from pyengine.spark.native import NotNativeError
+from pyengine.spark.observed import OBSERVED
 from pyengine.spark.pipeline import Progress, RunResult, run
 from pyengine.spark.shards import assign_shards, dispatch_shards, write_shards
 from pyengine.spark.sql import register
@@ -15,6 +16,7 @@ from pyengine.spark.sweep import sweep
 from pyengine.spark.transforms import dispatch, match
 
 __all__ = [
+    "OBSERVED",
     "NotNativeError",
     "Progress",
     "RunResult",

@@ -216,7 +216,7 @@ def matches(
     using: how to evaluate. "auto": Spark's own expressions if they mean exactly the same for the columns' types, so
     that no row leaves the JVM; schema (df.schema, or df) says the types, and without it, or where the meaning differs,
     a Python worker. "native": those expressions or NotNativeError with the reason. "arrow": a worker, needs pyspark
-    4.1; "pandas": the same through pandas, slower, and what "auto" takes on pyspark 4.0.
+    4.1; "pandas": the same through pandas, slower, and what "auto" takes on pyspark 3.5 and 4.0.
 
     properties_from: the column in which the properties are keys, as in ``match``; it needs the schema. What no map,
     header or struct has by itself, the types of values in JSON, is evaluated by a worker.

@@ -153,7 +153,7 @@ class Properties:
             variant = F.try_parse_json(text)
             what = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8)).when(variant.isNull(), F.lit(NOT_JSON))
             what = what.when(~F.rlike(text, F.lit(r"^\s*[{]")), F.lit(NOT_AN_OBJECT))
-            self._parsed[name] = variant, _problem(name, text, what)
+            self._parsed[name] = variant, _problem(name, F.make_valid_utf8(text), what)
         variant, problem = self._parsed[name]
         return self._of_variant(variant, _path(key), problem)
 
@@ -162,9 +162,9 @@ class Properties:
 
         name = kind.simpleString()
         if name == "binary":
-            text = column.cast("string")
-            wrong = F.when(~F.is_valid_utf8(text), F.lit(NOT_UTF8))
-            return Found(F.try_validate_utf8(text), "string", problem=_problem(about, text, wrong))
+            text, is_utf8, readable = _decoded(column)
+            wrong = F.when(~is_utf8, F.lit(NOT_UTF8))
+            return Found(text, "string", problem=_problem(about, readable, wrong))
         if name == "variant":
             return self._of_variant(column, "$", None)
         return Found(column, name)
@@ -179,10 +179,14 @@ class Properties:
 
 def require_variants(name: str, kind: str) -> None:
     """Raise UnsupportedColumnError if this pyspark cannot look into JSON."""
+    import pyspark
     from pyspark.sql import functions
 
     if not hasattr(functions, "try_parse_json"):
-        raise UnsupportedColumnError(name, kind, "pyspark reads values out of JSON from 4.0 on: make a map of it")
+        hint = "make a map of it: from_json(value, 'map<string,string>')"
+        raise UnsupportedColumnError(
+            name, kind, f"pyspark {pyspark.__version__} reads no values out of JSON, 4.0 does; {hint}"
+        )
 
 
 def _key_and_value(kind: Any) -> tuple[str, str] | None:
@@ -194,11 +198,22 @@ def _key_and_value(kind: Any) -> tuple[str, str] | None:
     return key_and_value(kind.elementType.names)
 
 
-def _problem(name: str, text: Column, reason: Column) -> Column:
+def _decoded(column: Column) -> tuple[Column, Column, Column]:
+    """Bytes as a string, null where they are not UTF-8; whether they are; the string with U+FFFD for what is not."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if hasattr(F, "is_valid_utf8"):
+        text = column.cast("string")
+        return F.try_validate_utf8(text), F.is_valid_utf8(text), F.make_valid_utf8(text)
+    text = F.decode(column, "UTF-8")  # pyspark 3.5
+    is_utf8 = F.encode(text, "UTF-8") == column
+    return F.when(is_utf8, text), is_utf8, text
+
+
+def _problem(name: str, readable: Column, reason: Column) -> Column:
     """Why a string in a column cannot be read, as ``problem_of`` a Reject; null where the reason is."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    readable = F.make_valid_utf8(text)
     cut = F.when(F.length(readable) > 200, F.concat(F.substring(readable, 1, 197), F.lit("..."))).otherwise(readable)
     return F.concat(F.lit(f"{name} = '"), cut, F.lit("': "), reason)
 

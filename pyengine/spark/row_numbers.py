@@ -71,7 +71,10 @@ def _whole(df: DataFrame, row: Column | str) -> tuple[str, Column]:
         raise UnsupportedColumnError(
             field.name, field.dataType.simpleString(), "the number of a row is a whole one: cast it to bigint"
         )
-    return field.name, number.try_cast("bigint")
+    if isinstance(field.dataType, IntegralType):
+        return field.name, number.cast("bigint")
+    within = number.between(-(1 << 63), (1 << 63) - 1)  # pyspark 3.5 has no Column.try_cast
+    return field.name, F.when(within, number.cast("bigint"))
 
 
 def numbers_schema(schema: Any, names: Sequence[str]) -> Any:

@@ -28,15 +28,19 @@ def register(session: SparkSession, subscriptions: Mapping[str, Mapping[str, str
     - ``pyengine_held(state)``: a table function, what waits in a stream, as ``ps.held``.
 
     A row on which a selector cannot be evaluated, or whose properties cannot be read, fails the query. Raises
-    ConfigurationError on pyspark 4.0, which has no functions of Arrow, InvalidSelectorError, MissingExtraError.
+    ConfigurationError on pyspark 3.5 and 4.0, which have no functions of Arrow, InvalidSelectorError,
+    MissingExtraError.
     """
     require_spark()
     check("subscriptions", subscriptions, Mapping[str, Mapping[str, str]] | None)
+    import pyspark
+
     try:
         from pyspark.sql.pandas.functions import arrow_udf
     except ImportError:
         problem = "has no functions of Arrow, in which rows reach a selector with their types"
-        raise ConfigurationError("register", "pyspark 4.0", problem, "use pyspark 4.1 or newer") from None
+        version = f"pyspark {pyspark.__version__}"
+        raise ConfigurationError("register", version, problem, "use pyspark 4.1 or newer") from None
     from pyspark.sql.functions import udtf
 
     from pyengine.spark.table_functions import DispatchRows, HeldRows

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
@@ -25,6 +25,9 @@ from pyengine.errors import OutputError, SnapshotError, counted, shown
 
 MAGIC, VERSION = b"PYEC", 1
 CHECKPOINT = "checkpoint"  # Spark's folder in ours
+
+
+Figures = tuple[int, tuple[tuple[str, int], ...]]
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -47,7 +50,8 @@ class Progress:
     """How far a stream has come and what it is a stream of. batch: the last micro-batch that is done, -1 none.
 
     generations: the one of each shard that counts behind that micro-batch, -1 for a shard that has no state yet.
-    checkpoint: the id that Spark's checkpoint gives the query, "" if it is not known.
+    checkpoint: the id that Spark's checkpoint gives the query, "" if it is not known. figures: of each shard the bytes
+    of its state and how many messages wait there for which reason; None or nothing: not counted yet.
     """
 
     batch: int
@@ -57,6 +61,7 @@ class Progress:
     columns: bytes
     generations: tuple[int, ...]
     checkpoint: str = ""
+    figures: tuple[Figures | None, ...] = ()
 
     def difference(self, now: Progress) -> str:
         """Differences between the stream that left this and the one that resumes; empty if they are the same."""
@@ -79,11 +84,44 @@ class Progress:
             return "its checkpoint was deleted or replaced, and what was read until then would be read again"
         return ""
 
-    def with_batch(self, batch: int, shards: Iterable[int]) -> Progress:
-        """Behind a micro-batch that wrote these shards."""
+    def with_batch(self, batch: int, shards: Iterable[int], figures: Sequence[Figures | None] = ()) -> Progress:
+        """Behind a micro-batch that wrote these shards. figures: of all shards."""
         anew = set(shards)
         generations = (batch if shard in anew else each for shard, each in enumerate(self.generations))
-        return replace(self, batch=batch, generations=tuple(generations))
+        return replace(self, batch=batch, generations=tuple(generations), figures=tuple(figures))
+
+    def figures_of(self, shard: int) -> Figures | None:
+        """The figures of a shard; None: not counted yet."""
+        if self.generations[shard] < 0:
+            return 0, ()
+        return self.figures[shard] if self.figures else None
+
+    def to_json(self) -> dict[str, Any]:
+        """For ``from_json``."""
+        return {
+            "batch": self.batch,
+            "shards": self.shards,
+            "topology": self.topology,
+            "late": list(self.late),
+            "columns": base64.b64encode(self.columns).decode("ascii"),
+            "generations": self.generations,
+            "checkpoint": self.checkpoint,
+            "figures": self.figures,
+        }
+
+    @staticmethod
+    def from_json(stored: Mapping[str, Any], generations: Sequence[int]) -> Progress:
+        """generations: those that count where it stores none."""
+        return Progress(
+            stored["batch"],
+            stored["shards"],
+            stored["topology"],
+            tuple(stored["late"]),
+            base64.b64decode(stored["columns"]),
+            tuple(stored.get("generations") or generations),
+            stored.get("checkpoint", ""),
+            tuple(each and (each[0], tuple(map(tuple, each[1]))) for each in stored.get("figures", ())),
+        )
 
 
 def _columns(serialized: bytes) -> str:
@@ -150,33 +188,35 @@ class StateFolder:
                 continue  # a newer one has come
             break
         start, end = unseal(MAGIC, VERSION, data)
-        told: dict[str, Any] = json.loads(data[start:end])
-        batch, shards = told["batch"], told["shards"]
-        return Progress(
-            batch,
-            shards,
-            told["topology"],
-            tuple(told["late"]),
-            base64.b64decode(told["columns"]),
-            tuple(told.get("generations") or (self._newest(shard, batch) for shard in range(shards))),
-            told.get("checkpoint", ""),
-        )
+        stored: dict[str, Any] = json.loads(data[start:end])
+        batch, shards = stored["batch"], stored["shards"]
+        return Progress.from_json(stored, [self._newest(shard, batch) for shard in range(shards)])
 
     def _newest(self, shard: int, batch: int) -> int:
         return max((generation for generation in self._generations(shard) if generation <= batch), default=-1)
 
+    def _attempt(self, batch: int, plan: str) -> Path:
+        return Path(self.path) / f"attempt-{batch:020d}-{plan}"
+
+    def write_attempt(self, batch: int, plan: str, before: Progress, writing: str) -> None:
+        """Let the workers of a query's plan know of a micro-batch how far the stream was and where deliveries go."""
+        path = self._attempt(batch, plan)
+        partial = path.with_name(f".{path.name}")
+        with written(path):
+            partial.write_text(json.dumps([before.to_json(), writing]), "utf-8")  # of no use after a power cut
+            os.replace(partial, path)
+
+    def read_attempt(self, batch: int, plan: str) -> tuple[Progress, str]:
+        """What ``write_attempt`` wrote. Raises SnapshotError if the micro-batch is over."""
+        try:
+            stored, writing = json.loads(self._attempt(batch, plan).read_text("utf-8"))
+        except FileNotFoundError:
+            raise SnapshotError(f"{self.path}: a task of micro-batch {batch} begins, and the stream went on") from None
+        return Progress.from_json(stored, ()), writing
+
     def prepare_progress(self, progress: Progress) -> None:
         """Keep what ``write_progress`` will say."""
-        told = {
-            "batch": progress.batch,
-            "shards": progress.shards,
-            "topology": progress.topology,
-            "late": list(progress.late),
-            "columns": base64.b64encode(progress.columns).decode("ascii"),
-            "generations": progress.generations,
-            "checkpoint": progress.checkpoint,
-        }
-        write_whole(self._coming(progress.batch), seal(MAGIC, VERSION, json.dumps(told).encode()))
+        write_whole(self._coming(progress.batch), seal(MAGIC, VERSION, json.dumps(progress.to_json()).encode()))
 
     def write_progress(self, batch: int, deliveries: str) -> None:
         """Mark a micro-batch whose deliveries are written as done. Raises SnapshotError if nothing was prepared."""
@@ -195,6 +235,7 @@ class StateFolder:
             sync_folder(Path(self.path))
         _unlink_older(Path(self.path), self._progress(batch).name, "progress*")
         _unlink_older(Path(self.path), self._coming(batch).name, "coming-*", ".coming-*")
+        _unlink_older(Path(self.path), f"attempt-{batch + 1:020d}", "attempt-*", ".attempt-*")
 
     def before(self, start: Progress, batch: int, migrates: bool = False) -> Progress | None:
         """How far the stream is where a micro-batch begins; None if it is done already. Raises SnapshotError.

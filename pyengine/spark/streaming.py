@@ -29,10 +29,11 @@ from pyengine.errors import (
 )
 from pyengine.spark.failure import problem_of, raised_on_driver, reason_first, sent_to_driver
 from pyengine.spark.functions import arrow_schema, has_column, map_in_arrow, quoted, refuse_ambiguous
-from pyengine.spark.properties import PROBLEM, Picked, source_of
+from pyengine.spark.observed import OBSERVED, figures_of, shard_lines, shard_schema, stream_numbers
+from pyengine.spark.properties import PROBLEM, Picked
 from pyengine.spark.row_numbers import PART, UNNUMBERED, numbers_of, numbers_schema, repeated_problems
 from pyengine.spark.session import require_count, require_path, require_spark
-from pyengine.spark.state_files import CHECKPOINT, Progress, StateFolder
+from pyengine.spark.state_files import CHECKPOINT, Figures, Progress, StateFolder
 from pyengine.spark.transforms import source_read
 from pyengine.topology import Source, Topology
 from pyengine.topology.checked import check
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 OnChange = Literal["raise", "migrate"]
-_EVENT, _SHARD, _MARK = "__event", "__shard", "__mark"
+_EVENT, _SHARD = "__event", "__shard"
 
 
 def dispatch_stream(
@@ -142,11 +143,54 @@ def dispatch_stream(
     progress = Progress(-1, shards, narrowed.to_text(), late_names, shown, (-1,) * shards)
     state = Path(state).absolute()
     where = sink if callable(sink) else str(Path(sink).absolute())
-    given = replace(source_of(topology, columns, properties_from), path="stream", package="", table="", format="")
-    asked = replace(topology, source=given).to_text()
     migrates = tuple(absent) if on_change == "migrate" else None
-    work = _Work(progress, str(state), where, row_names, event, asked, partitions, migrates)
-    return df.writeStream.foreachBatch(work).option("checkpointLocation", str(state / CHECKPOINT))
+    plan = uuid.uuid4().hex
+    rows = _by_shard(df, picked, row if isinstance(row, str) else list(row), event, shards)
+    split, owners = _split(rows, shards, partitions)
+    lines = map_in_arrow(split, _Shards(progress, str(state), plan, owners), shard_schema())
+    work = _Work(progress, str(state), where, plan, migrates)
+    stream = lines.observe(OBSERVED, *stream_numbers()).writeStream
+    return stream.foreachBatch(work).option("checkpointLocation", str(state / CHECKPOINT))
+
+
+def _by_shard(df: DataFrame, picked: Picked, row: str | list[str], event: str | None, shards: int) -> DataFrame:
+    """What a stream reads of its rows, with their shards; an event comes to each shard."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from pyengine.backlog.tables.messages import ROW
+
+    names, numbers = numbers_of(df, row)
+    parts = [f"{PART}{place}" for place in range(len(names))] if len(names) > 1 else [ROW]
+    given = [number.alias(part) for number, part in zip(numbers, parts, strict=True)]
+    shard = F.pmod(F.xxhash64(_queue_name(picked)), F.lit(shards)).cast("int")
+    columns = [*(column.alias(name) for name, column in picked.columns.items()), *given]
+    if picked.problem is not None:
+        columns.append(picked.problem.alias(PROBLEM))
+    if event is None:
+        return df.select(*columns, shard.alias(_SHARD))
+    happened = F.col(quoted(event))
+    every = F.sequence(F.lit(0), F.lit(shards - 1))
+    return df.select(
+        *columns,
+        happened.cast("string").alias(_EVENT),
+        F.explode(F.when(happened.isNull(), F.array(shard)).otherwise(every)).alias(_SHARD),
+    )
+
+
+def _split(rows: DataFrame, shards: int, partitions: int | None) -> tuple[DataFrame, tuple[int, ...]]:
+    """The rows in as many parts as there are tasks, and which of them has each shard."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    if partitions is None:
+        asked = str(rows.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+        partitions = int(asked) if asked.isdecimal() else shards  # Databricks has "auto"
+    partitions = min(partitions, shards)
+    # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
+    if hasattr(rows, "repartitionById"):
+        return rows.repartitionById(partitions, _SHARD), tuple(shard % partitions for shard in range(shards))
+    owner = F.pmod(F.hash(F.col("id").cast("int")), F.lit(partitions))  # pyspark 3.5 and 4.0
+    numbered = rows.sparkSession.range(shards).select("id", owner.alias("owner")).collect()
+    return rows.repartition(partitions, _SHARD), tuple(each["owner"] for each in sorted(numbered))
 
 
 def held(spark: SparkSession, state: str | Path) -> DataFrame:
@@ -189,7 +233,7 @@ def waiting(state: str | Path) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class _Work:
-    """What a micro-batch does. asked: the topology with the places of the rows' properties.
+    """What a micro-batch does on the driver. plan: names the plan whose workers do the rest.
 
     migrates: None: another topology's state is refused; the properties that its messages lack.
     """
@@ -197,10 +241,7 @@ class _Work:
     start: Progress
     state: str
     sink: str | Callable[[Any, int], None]
-    row: tuple[str, ...]
-    event: str | None
-    asked: str
-    partitions: int | None
+    plan: str
     migrates: tuple[str, ...] | None = None
 
     def __call__(self, df: DataFrame, batch: int) -> None:
@@ -212,7 +253,7 @@ class _Work:
         before = folder.before(self.start, batch, self.migrates is not None)
         if before is None:
             return
-        now = replace(before, topology=self.start.topology, late=self.start.late, columns=self.start.columns)
+        now = _now(before, self.start)
         if now != before:
             self._refuse_losses(df, before, now)
         out = Path(self.state) / "deliveries" if callable(self.sink) else Path(self.sink)
@@ -223,9 +264,12 @@ class _Work:
             _take_away(out.glob("_batch=*"))
             with written(writing):
                 writing.mkdir(parents=True)
+            folder.write_attempt(batch, self.plan, before, str(writing))
             with raised_on_driver():
-                shards = [shard for (shard,) in self._dispatched(df, before, now, batch, str(writing)).collect()]
-            folder.prepare_progress(now.with_batch(batch, shards))
+                lines = self._dispatched(df)
+            figures = {line["shard"]: figures_of(line) for line in lines}
+            shards = [line["shard"] for line in lines if line["written"]]
+            folder.prepare_progress(now.with_batch(batch, shards, [figures[each] for each in range(now.shards)]))
             try:
                 with written(done):
                     writing.rename(done)
@@ -261,40 +305,23 @@ class _Work:
             hint = "deliver what waits first, name new properties in absent, or begin a state and a sink of its own"
             raise SnapshotError(f"{self.state}: the topology cannot be changed: {'; '.join(lost[:5])}{more}. {hint}")
 
-    def _dispatched(self, df: DataFrame, before: Progress, now: Progress, batch: int, writing: str) -> DataFrame:
-        from pyspark.sql import functions as F  # noqa: N812
+    def _dispatched(self, df: DataFrame) -> list[Any]:
+        """The lines of all shards, when the workers are done."""
+        return df.collect()
 
-        from pyengine.backlog.tables.messages import ROW
 
-        parts = [f"{PART}{place}" for place in range(len(self.row))] if len(self.row) > 1 else [ROW]
-        given = [number.alias(part) for number, part in zip(numbers_of(df, self.row)[1], parts, strict=True)]
-        picked = source_read(df, Topology.from_text(self.asked))
-        shard = F.pmod(F.xxhash64(_queue_name(picked)), F.lit(self.start.shards)).cast("int")
-        columns = [*(column.alias(name) for name, column in picked.columns.items()), *given]
-        if picked.problem is not None:
-            columns.append(picked.problem.alias(PROBLEM))
-        if self.event is None:
-            rows = df.select(*columns, shard.alias(_SHARD))
-        else:
-            happened = F.col(quoted(self.event))
-            every = F.sequence(F.lit(0), F.lit(self.start.shards - 1))
-            rows = df.select(
-                *columns,
-                happened.cast("string").alias(_EVENT),
-                F.explode(F.when(happened.isNull(), F.array(shard)).otherwise(every)).alias(_SHARD),
-            )
-        if now != before:  # every shard migrates, also one that no row of the micro-batch is for
-            marks = df.sparkSession.range(self.start.shards).select(
-                F.col("id").cast("int").alias(_SHARD), F.lit(True).alias(_MARK)
-            )
-            rows = rows.withColumn(_MARK, F.lit(False)).unionByName(marks, allowMissingColumns=True)
-        # By number, so that one task gets as many shards as another: a hash of so few numbers would not do that.
-        split = rows.repartition(_SHARD)
-        if self.partitions:
-            by_number = getattr(rows, "repartitionById", rows.repartition)  # pyspark 4.0 has none
-            split = by_number(self.partitions, _SHARD)
-        work = _Shards(before, self.state, batch, writing, None if now == before else now)
-        return map_in_arrow(split, work, "shard int")
+def _now(before: Progress, start: Progress) -> Progress:
+    """How far a stream is, which goes on as this one starts."""
+    return replace(before, topology=start.topology, late=start.late, columns=start.columns)
+
+
+def _task() -> tuple[int, int]:
+    """The numbers of the micro-batch and of the task in which a worker is."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return int(context.getLocalProperty("streaming.sql.batchId") or 0), context.partitionId()
 
 
 def _queue_name(picked: Picked) -> Column:
@@ -320,6 +347,14 @@ def _carry(progress: Progress) -> Any:
 
     columns = pa.ipc.read_schema(pa.py_buffer(progress.columns))
     return Carry(Topology.from_text(progress.topology), columns, progress.late)
+
+
+def _counted(carry: Any, shard: int, data: bytes | None) -> Figures:
+    """The figures of a shard whose progress has none, which an earlier version wrote."""
+    from pyengine.activemq.tables.stream_state import reasons_of
+
+    carry.load(shard, data)
+    return len(data or b""), reasons_of(carry.waits(shard))
 
 
 def _take_away(folders: Iterable[Path]) -> None:
@@ -375,15 +410,13 @@ class _Losses:
 class _Shards:
     """What a worker runs for the shards of one task: state in, messages through, deliveries and state out.
 
-    progress: before the micro-batch. It yields the shards that it wrote. now: of the topology that the stream goes on
-    with; None: the same.
+    start: of the stream as it is asked for. owners: the task of each shard. It yields lines about its shards.
     """
 
-    progress: Progress
+    start: Progress
     state: str
-    batch: int
-    writing: str
-    now: Progress | None = None
+    plan: str
+    owners: tuple[int, ...]
 
     def __call__(self, batches: Iterable[Any]) -> Iterator[Any]:
         # Thousands of live queues are made and none is garbage before the end: looking for cycles finds nothing.
@@ -391,45 +424,59 @@ class _Shards:
         gc.disable()
         try:
             with sent_to_driver():
-                yield from self._run(list(batches))
+                yield self._run(list(batches), *_task())
         finally:
             if looking:
                 gc.enable()
 
-    def _run(self, batches: list[Any]) -> Iterator[Any]:
+    def _run(self, batches: list[Any], batch: int, task: int) -> Any:
         import numpy as np
         import pyarrow as pa
         import pyarrow.compute as pc
         import pyarrow.parquet as pq
 
-        if not batches:
-            return
-        rows = pa.Table.from_batches(batches)
-        shards = np.unique(rows.column(_SHARD).to_numpy()).tolist()
-        if not shards:
-            return
-        folder, carry, generations = StateFolder(self.state), _carry(self.progress), self.progress.generations
+        from pyengine.activemq.tables.stream_state import reasons_of
+
+        folder = StateFolder(self.state)
+        before, writing = folder.read_attempt(batch, self.plan)
+        now, generations = _now(before, self.start), before.generations
+        mine = [shard for shard, owner in enumerate(self.owners) if owner == task]
+        rows = pa.Table.from_batches(batches) if batches else None
+        shards = [] if rows is None else np.unique(rows.column(_SHARD).to_numpy()).tolist()
+        if not set(shards) <= set(mine):
+            raise SnapshotError(f"task {task} of micro-batch {batch} got rows of the shards {shards}, and has {mine}")
+        if now != before:
+            shards = mine  # every shard migrates, also one that no row of the micro-batch is for
+        figures = {
+            shard: before.figures_of(shard)
+            or _counted(_carry(before), shard, folder.read_shard(shard, generations[shard]))
+            for shard in mine
+            if shard not in shards
+        }
+        carry = _carry(before)
         for shard in shards:
             carry.load(shard, folder.read_shard(shard, generations[shard]))
-        if self.now is not None:
-            former, carry = carry, _carry(self.now)
+        if not shards:
+            return shard_lines(figures, [], 0, 0, 0)
+        if now != before:
+            former, carry = carry, _carry(now)
             former.migrate(carry)
-            rows = rows.filter(pc.invert(rows.column(_MARK))).drop_columns([_MARK])
-        deliveries = self._through(carry, rows)
-        path = Path(self.writing) / f"part-{shards[0]:05d}.parquet"
+        deliveries = carry.take(codes=True) if rows is None else self._through(carry, rows)
+        path = Path(writing) / f"part-{shards[0]:05d}.parquet"
         texts = [field.name for field in deliveries.schema if pa.types.is_dictionary(field.type)]
         write = partial(pq.write_table, deliveries, use_dictionary=texts, store_schema=False)
         with ThreadPoolExecutor() as disk:  # one shard's bytes are made while others' come to the disk
-            kept = [
-                disk.submit(replace_file, path, write),
-                *(
-                    disk.submit(folder.write_shard, shard, self.batch, generations[shard], carry.save(shard))
-                    for shard in shards
-                ),
-            ]
+            kept = [disk.submit(replace_file, path, write)]
+            for shard in shards:
+                waits = carry.waits(shard)
+                data = carry.save(shard, waits)
+                figures[shard] = len(data), reasons_of(waits)
+                kept.append(disk.submit(folder.write_shard, shard, batch, generations[shard], data))
         for each in kept:
             each.result()
-        yield pa.RecordBatch.from_pydict({"shard": pa.array(shards, pa.int32())})
+        reasons = deliveries.column("reason").combine_chunks().cast(pa.string())
+        ended = {name: pc.sum(pc.equal(reasons, name)).as_py() or 0 for name in ("expired", "rejected")}
+        return shard_lines(figures, shards, reasons.null_count, **ended)
 
     def _through(self, carry: Any, rows: Any) -> Any:
         import numpy as np

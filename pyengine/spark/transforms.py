@@ -23,6 +23,7 @@ from pyengine.spark.functions import (
     unread,
     worker_inputs,
 )
+from pyengine.spark.observed import ENDS, GROUP_REASONS, TOPIC_REASONS, held_reasons, observed
 from pyengine.spark.properties import PROBLEM, Found, Picked, Properties, checked, first_problem, pick
 from pyengine.spark.row_numbers import (
     PART,
@@ -196,6 +197,7 @@ def dispatch(
     partitions: int | None = None,
     columns: Mapping[str, Column | str | None] | None = None,
     properties_from: Column | str | None = None,
+    observe: str | Any = None,
 ) -> DataFrame:
     """The consumer that gets each row as a message, or the reason why none does.
 
@@ -211,6 +213,8 @@ def dispatch(
     partitions: tasks that dispatch; by default Spark's shuffle partitions. A queue is the work of one task.
     columns, properties_from: where the properties are, as in ``match``; they count before those of the source. A row
     whose properties cannot be read (no JSON, bytes that are not UTF-8, an object) is rejected.
+    observe: an ``Observation`` of pyspark, or the name of one: the action that computes the answer counts in it what
+    was ``delivered``, what is ``held``, and each reason by its name, without another pass.
 
     The answer has one line for each row and is the same for every number of partitions. Its columns:
 
@@ -233,7 +237,8 @@ def dispatch(
     check("columns", columns, Mapping[str, Column | str | None] | None)
     check("properties_from", properties_from, Column | str | None)
     if not isinstance(topology, Topology):
-        return _consume(df, topology, row, partitions, columns or {}, properties_from)
+        answer = _consume(df, topology, row, partitions, columns or {}, properties_from)
+        return answer if observe is None else observed(answer, observe, GROUP_REASONS, waits=False)
     if df.isStreaming:
         problem, hint = "is a stream, whose queues live on from one micro-batch to the next", "use dispatch_stream"
         raise ConfigurationError("df", "DataFrame", problem, hint)
@@ -255,7 +260,11 @@ def dispatch(
     columns_read(topology, list(dict.fromkeys((*made.names, *picked.offered))))
     work = Preparation(replace(topology, source=picked.source).to_text(), tuple(parts))
     messages = map_in_arrow(rows, work, from_arrow_schema(prepared_schema(made, parts)))
-    return assign(messages, topology, partitions, names)
+    answer = assign(messages, topology, partitions, names)
+    if observe is None:
+        return answer
+    topics = TOPIC_REASONS if topology.has_topics else ()
+    return observed(answer, observe, (*ENDS, *topics, *held_reasons()), waits=True)
 
 
 def source_read(

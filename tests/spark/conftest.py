@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import datasource
 from pyspark.sql.pandas import functions
 
 from pyengine.activemq.tables.dispatch import dispatch_table
@@ -19,6 +20,11 @@ from pyengine.topology import Topology
 ROOT = Path(__file__).parents[2]
 # What carries rows to a Python worker; pyspark 4.0 has no Arrow functions.
 WORKERS: list[Any] = ["arrow", "pandas"] if hasattr(functions, "arrow_udf") else ["pandas"]
+
+collect_ignore: list[str] = []
+if not hasattr(datasource, "DataSourceStreamArrowWriter"):
+    collect_ignore = ["test_activemq_store.py", "test_rocketmq_log.py"]
+    print(f"left out, pyspark 4.0 has no data sources of Arrow: {', '.join(collect_ignore)}")
 
 
 @pytest.fixture(scope="session")

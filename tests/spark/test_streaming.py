@@ -33,8 +33,10 @@ from pyengine.errors import (
     UnsupportedColumnError,
 )
 from pyengine.spark import dispatch_stream, held, state_files, streaming
+from pyengine.spark.functions import map_in_arrow
+from pyengine.spark.observed import shard_schema
 from pyengine.spark.state_files import MAGIC, VERSION, Progress, StateFolder, seal, unseal
-from pyengine.spark.transforms import UNNUMBERED
+from pyengine.spark.transforms import UNNUMBERED, source_read
 from pyengine.topology import Consumer, Policy, Source, TimeColumn, Topology
 from tests.house.examples import blocks
 from tests.house.examples import run as run_block
@@ -154,7 +156,7 @@ def carried(topology: Topology, micro_batches: Iterable[pa.Table]) -> pa.Table:
     columns = pa.schema([("queue", pa.string()), ("n", pa.int32()), ("who", pa.string()), ("at", pa.string())])
     made, _ = to_messages(columns.empty_table(), [], topology.source)
     carry = Carry(topology, made.select(columns_read(topology, made.column_names)).schema, ["late"])
-    work = streaming._Shards(Progress(-1, 2, "", ("late",), b"", (-1, -1)), "", 0, "")
+    work = streaming._Shards(Progress(-1, 2, "", ("late",), b"", (-1, -1)), "", "", (0, 0))
     for shard in range(2):
         carry.load(shard, None)
     told = [work._through(carry, rows).cast(STREAM_SCHEMA) for rows in micro_batches]
@@ -393,33 +395,43 @@ def test_whatever_step_a_stream_dies_at_nothing_is_lost_or_doubled(spark: Any, t
     walk(spark, tmp_path, [IN_A_WORKER[2], ON_THE_DRIVER[2]])
 
 
+class Begun:
+    """A stream of a table's rows whose micro-batches the test does."""
+
+    def __init__(self, spark: Any, place: Path, partitions: int) -> None:
+        write_files(traffic(0), place / "in", 1)
+        rows = spark.read.parquet(str(place / "in"))
+        works: list[Any] = []
+        with pytest.MonkeyPatch.context() as here:
+            for kind in ("_Work", "_Shards"):
+                make = getattr(streaming, kind)
+                here.setattr(streaming, kind, lambda *about, make=make: works.append(make(*about)) or works[-1])
+            frame = spark.readStream.schema(rows.schema).parquet(str(place / "in"))
+            where = {"state": place / "state", "sink": place / "sink", "partitions": partitions}
+            dispatch_stream(frame, come_and_go(), row="number", shards=4, **where, **OPTIONS)
+        self.in_a_worker, self.on_the_driver = works
+        by_shard = streaming._by_shard(rows, source_read(rows, come_and_go()), "number", "event", 4)
+        self.split, _ = streaming._split(by_shard, 4, partitions)
+        self.lines = map_in_arrow(self.split, self.in_a_worker, shard_schema())
+
+
 def test_two_drivers_of_one_stream_take_nothing_from_each_other(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One that was given up for dead names its folder while its successor is at work on the same micro-batch."""
-    write_files(traffic(0), tmp_path / "in", 1)
-    rows = spark.read.parquet(str(tmp_path / "in"))
-    works: list[Any] = []
-    make, dispatched = streaming._Work, streaming._Work._dispatched
-    monkeypatch.setattr(streaming, "_Work", lambda *about: works.append(make(*about)) or works[0])
-    frame = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
-    where = {"state": tmp_path / "state", "sink": tmp_path / "sink"}
-    dispatch_stream(frame, come_and_go(), row="number", shards=4, partitions=2, **where, **OPTIONS)
-
-    class Attempt:
-        """meanwhile: what happens when the workers are done."""
-
-        def __init__(self, meanwhile: Callable[[], None], *about: Any) -> None:
-            self.meanwhile, self.about = meanwhile, about
-
-        def collect(self) -> Any:
-            shards = dispatched(*self.about).collect()
-            self.meanwhile()
-            return shards
+    stream = Begun(spark, tmp_path, 2)
+    dispatched = streaming._Work._dispatched
 
     def begin(meanwhile: Callable[[], None]) -> None:
-        monkeypatch.setattr(make, "_dispatched", lambda *about: Attempt(meanwhile, *about))
-        works[0](rows, 0)
+        """meanwhile: what happens when the workers are done."""
+
+        def lines(work: Any, frame: Any) -> Any:
+            found = dispatched(work, frame)
+            meanwhile()
+            return found
+
+        monkeypatch.setattr(streaming._Work, "_dispatched", lines)
+        stream.on_the_driver(stream.lines, 0)
 
     def overtaken() -> None:
         with pytest.raises(DiedError):
@@ -440,35 +452,26 @@ def test_deliveries_and_state_are_on_the_disk_before_the_progress(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     disk = Disk(monkeypatch, streaming, state_files, output)
-    write_files(traffic(0), tmp_path / "in", 1)
-    rows = spark.read.parquet(str(tmp_path / "in"))
-    works: list[Any] = []
-    make, write_progress = streaming._Work, StateFolder.write_progress
-    monkeypatch.setattr(streaming, "_Work", lambda *about: works.append(make(*about)) or works[0])
-    frame = spark.readStream.schema(rows.schema).parquet(str(tmp_path / "in"))
+    stream, write_progress = Begun(spark, tmp_path, 1), StateFolder.write_progress
     sink, state = tmp_path / "sink", tmp_path / "state"
-    dispatch_stream(frame, come_and_go(), row="number", shards=4, state=state, sink=sink, **OPTIONS)
 
     class Here:
         """A task in this process."""
 
-        def __init__(self, rows: Any, work: Any, schema: str) -> None:
-            self.rows, self.work = rows, work
-
-        def collect(self) -> list[tuple[int]]:
-            done = self.work(self.rows.toArrow().to_batches())
-            return [(shard,) for batch in done for shard in batch.column("shard").to_pylist()]
+        def collect(self) -> list[Any]:
+            done = stream.in_a_worker(stream.split.toArrow().to_batches())
+            return [line for batch in done for line in batch.to_pylist()]
 
     def checked(folder: StateFolder, batch: int, deliveries: str) -> None:
-        files = [path for path in (*sink.rglob("*"), *state.rglob("*")) if path.is_file()]
+        files = [path for path in (*sink.rglob("*"), *state.rglob("[!a]*")) if path.is_file()]  # no attempt
         assert len(files) == 1 + 4 + 1
         assert [path for path in (*files, sink / "batch=0") if not disk.keeps(path)] == []
         write_progress(folder, batch, deliveries)
         assert disk.keeps(state / f"progress-{0:020d}")
 
-    monkeypatch.setattr(streaming, "map_in_arrow", Here)
+    monkeypatch.setattr(streaming, "_task", lambda: (0, 0))
     monkeypatch.setattr(StateFolder, "write_progress", checked)
-    works[0](rows, 0)
+    stream.on_the_driver(Here(), 0)
 
 
 @pytest.fixture(scope="module")

@@ -101,6 +101,21 @@ def _settings_of(topology: Topology, queue: str) -> Policy:
     return replace(topology.policy_of(queue), destination="")
 
 
+def _words(reasons: np.ndarray[Any, Any], errors: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Places in REASON_WORDS of reasons to wait. errors: where a selector could not be evaluated."""
+    return np.where(np.isin(reasons, SELECTOR_REASONS) & errors, len(REASON_WORDS) - 2, reasons)
+
+
+def reasons_of(waits: Iterable[Sequence[int]]) -> tuple[tuple[str, int], ...]:
+    """How many messages wait for which reason, over the queues of an answer of ``Carry.waits``."""
+    sums: dict[str, int] = {}
+    for each in waits:
+        for code, count in zip(each[::2], each[1::2], strict=True):
+            reason = REASON_WORDS[code].as_py()
+            sums[reason] = sums.get(reason, 0) + count
+    return tuple(sums.items())
+
+
 class Carry:
     """The queues of some shards while one batch goes through them.
 
@@ -118,6 +133,7 @@ class Carry:
         self._names: list[str] = []
         self._numbers: dict[str, int] = {}
         self._blobs: list[bytes | None] = []
+        self._stored_waits: list[list[int] | None] = []  # as in ``waits``; None: not counted yet
         self._stored_members: list[dict[int, int]] = []
         self._open: dict[int, _Carried] = {}
         self._memberships: dict[tuple[Any, ...], Membership] = {}
@@ -165,6 +181,8 @@ class Carry:
         self._names += names
         self._numbers.update(zip(names, found.queues, strict=True))
         self._blobs += queues.column("queue").to_pylist()
+        counted = header.get("reasons") == REASON_WORDS.to_pylist()
+        self._stored_waits += queues.column("waits").to_pylist() if counted else [None] * queues.num_rows
         self._stored_members += [members[code] for code in queues.column("members").to_pylist()]
         self._waiting.add_shard(kept, first)
 
@@ -233,9 +251,29 @@ class Carry:
             if joins and consumer.name not in stay:
                 now.event("join", consumer.name, at)
 
-    def save(self, shard: int) -> bytes:
-        """The shard as it is now."""
+    def waits(self, shard: int) -> list[list[int]]:
+        """Of each queue of a shard: the places in REASON_WORDS of the reasons why messages wait there, each followed by
+        their number."""
+        here, errors, keys = self._shards[shard], self._waiting.errors, self._waiting.keys
+        full = set(np.unique(numbers_of(keys)).tolist())
+        found: list[list[int]] = []
+        for number in here.queues:
+            stored = self._stored_waits[number]
+            if number not in full:
+                found.append([])
+            elif number not in self._open and stored is not None:
+                found.append(stored)
+            else:
+                sequences, why, _ = self._opened(number, here).core.held()
+                at = self._waiting.rows_of(keys_of(np.full(len(sequences), number), sequences))
+                codes, counts = np.unique(_words(why, errors[at]), return_counts=True)
+                found.append(np.stack([codes, counts], axis=1).reshape(-1).tolist())
+        return found
+
+    def save(self, shard: int, waits: list[list[int]] | None = None) -> bytes:
+        """The shard as it is now. waits: the answer of ``waits``, if that was asked already."""
         state = self._shards[shard]
+        waits = self.waits(shard) if waits is None else waits
         codes: dict[tuple[tuple[int, int], ...], int] = {}
         blobs, members = [], []
         rewrite = len(state.shared) > 2 * state.used + _WASTE
@@ -254,12 +292,14 @@ class Carry:
             "roster": state.roster,
             "members": [list(each) for each in codes],
             "used": len(shared) if rewrite else state.used,
+            "reasons": REASON_WORDS.to_pylist(),
         }
         queues = pa.table(
             {
                 "name": pa.array([self._names[number] for number in state.queues], pa.string()),
                 "members": pa.array(members, pa.int32()),
                 "queue": pa.array(blobs, pa.binary()),
+                "waits": pa.array(waits, pa.list_(pa.int64())),
             }
         ).replace_schema_metadata({"pyengine": json.dumps(header), "shared": shared.snapshot()})
         sink = pa.BufferOutputStream()
@@ -488,6 +528,7 @@ class Carry:
             number = self._numbers[name] = len(self._names)
             self._names.append(name)
             self._blobs.append(None)
+            self._stored_waits.append(None)
             self._stored_members.append({})
             self._shards[shard].queues.append(number)
         if number not in self._open:
@@ -643,8 +684,7 @@ class Carry:
         key = np.concatenate(keys)
         at = self._waiting.rows_of(key)
         why = np.concatenate(reasons)
-        errors = self._waiting.errors[at]
-        words = np.where(np.isin(why, SELECTOR_REASONS) & errors, len(REASON_WORDS) - 2, why)
+        words = _words(why, self._waiting.errors[at])
         return self._lines(
             self._waiting.table,
             at,
