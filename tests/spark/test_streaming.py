@@ -413,6 +413,7 @@ class Begun:
         by_shard = streaming._by_shard(rows, source_read(rows, come_and_go()), "number", "event", 4)
         self.split, _ = streaming._split(by_shard, 4, partitions)
         self.lines = map_in_arrow(self.split, self.in_a_worker, shard_schema())
+        spark.sparkContext.setLocalProperty("streaming.sql.batchId", "0")  # as Spark does for a micro-batch
 
 
 def test_two_drivers_of_one_stream_take_nothing_from_each_other(
