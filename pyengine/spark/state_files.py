@@ -203,6 +203,7 @@ class StateFolder:
         path = self._attempt(batch, plan)
         partial = path.with_name(f".{path.name}")
         with written(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
             partial.write_text(json.dumps([before.to_json(), writing]), "utf-8")  # of no use after a power cut
             os.replace(partial, path)
 
