@@ -68,6 +68,7 @@ def half_frames(port: int, stack: ExitStack) -> None:
     for _ in range(100):
         half = stack.enter_context(Client(port))
         half.socket.sendall(b"SEND\ndestination:/queue/a\ncontent-length:100000000\n\nxxx")
+    all_accepted(port)
 
 
 def half_handshakes(port: int, stack: ExitStack) -> None:
@@ -94,6 +95,7 @@ def endless_heart_beats(port: int, stack: ExitStack) -> None:
     """Fifty that send 64 KB of heart-beats each."""
     for _ in range(50):
         stack.enter_context(Client(port)).socket.sendall(b"\n" * 65536)
+    all_accepted(port)
 
 
 @pytest.mark.parametrize(
