@@ -1,6 +1,8 @@
+from collections.abc import Sequence
 from enum import IntEnum
 
-from pyengine._engine.rocketmq.commands.origin import Origin
+from pyengine._engine.rocketmq.commands.message import Message
+from pyengine._engine.rocketmq.commands.origin import Origin, OriginFields
 
 HEADER_SIZE: int
 DELIVERS_SIZE: int
@@ -15,18 +17,17 @@ def encode_message(
     body: bytes | None,
     properties: dict[str, str],
     place: tuple[int, int, int],
-    origin: Origin,
+    origin: OriginFields,
     stored: tuple[int, bytes],
 ) -> bytes: ...
 def encode_messages(
     topic: str,
-    bodies: list[bytes | None],
-    properties: list[dict[str, str]],
-    flags: list[int],
+    messages: Sequence[Message],
     place: tuple[int, int, int],
     origin: Origin,
     stored: tuple[int, bytes],
-) -> tuple[list[int], list[bytes], list[int]]: ...
+) -> tuple[list[int], list[bytes], list[int], list[int]]: ...
+def are_plain(messages: Sequence[Message], special: frozenset[str], most: int) -> bool: ...
 def encode_deletion(topic: str, queue_id: int, min_offset: int) -> bytes: ...
 def stored_size(frame: bytes) -> int: ...
 def payload(frame: bytes) -> bytes: ...

@@ -2,14 +2,24 @@
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memcpy
+from libc.string cimport memchr, memcpy
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.commands.stored_message cimport (
-    STORE_HOST_V6, Reader, StoredNumbers, check_hosts, crc_of, joined_properties, put, put_stored, stored_length,
-    take_stored,
+    STORE_HOST_V6, Reader, StoredNumbers, check_hosts, crc_of, is_ascii, joined_properties, put, put_stored,
+    stored_length, take_stored,
 )
 from pyengine.errors import InvalidMessageError
+
+cdef extern from "Python.h":
+    void* PyUnicode_DATA(object text) noexcept
+
+cdef extern from "lowlevel/slot_access.h":
+    ctypedef struct Slot "pyengine_slot":
+        pass
+    object read_attribute "pyengine_read"(object item, object name, Slot* known)
+
+cdef Slot BODY, FLAG, PROPERTIES        # of messages
 
 cdef extern from "lowlevel/crc32.h":
     void pyengine_crc32_prepare() noexcept nogil
@@ -29,6 +39,16 @@ cpdef enum RecordKind:
     DELETED = 3
 
 
+cdef bint separates(str text) except -1:
+    """Whether a text holds one of the separators of properties."""
+    cdef const void* data
+    cdef Py_ssize_t size = len(text)
+    if not is_ascii(text):
+        return "\x01" in text or "\x02" in text
+    data = PyUnicode_DATA(text)
+    return memchr(data, 1, size) is not NULL or memchr(data, 2, size) is not NULL
+
+
 cdef bytes properties_text(dict properties):
     """Properties as the real ``messageProperties2String`` joins them."""
     for name, value in properties.items():
@@ -36,9 +56,8 @@ cdef bytes properties_text(dict properties):
             continue
         if not isinstance(name, str) or not isinstance(value, str):
             raise InvalidMessageError("properties", {name: value}, "a property is a pair of str")
-        for text in (name, value):
-            if "\x01" in text or "\x02" in text:
-                raise InvalidMessageError(name, value, "a property cannot hold U+0001 or U+0002, its separators")
+        if separates(name) or separates(value):
+            raise InvalidMessageError(name, value, "a property cannot hold U+0001 or U+0002, its separators")
     cdef bytes joined = joined_properties(properties)
     if PyBytes_GET_SIZE(joined) > MAX_PROPERTIES:
         raise InvalidMessageError(
@@ -92,36 +111,45 @@ cdef bytes message_frame(bytes name, body, dict properties, bytes born_host, byt
     return frame
 
 
-def encode_messages(str topic, list bodies, list properties, list flags, tuple place not None, origin,
-                    tuple stored not None):
-    """The frames of several messages that lie one behind the other: (positions, frames, tags codes).
+def encode_messages(str topic, messages, tuple place not None, origin, tuple stored not None):
+    """The frames of several messages that lie one behind the other: (positions, frames, stored sizes, tags codes).
 
-    bodies, properties, flags: of each. place: of the first. The rest is as for :func:`encode_message`; of ``origin``
-    only the producer's time and host and the system flag count.
+    messages: whose body, properties, a dict, and flag are stored. place: of the first. The rest is as for
+    :func:`encode_message`; of ``origin`` only the producer's time and host and the system flag count.
     """
-    cdef list positions = [], frames = [], codes = []
+    cdef list positions = [], frames = [], sizes = [], codes = []
     cdef StoredNumbers of
     cdef dict own
     cdef bytes frame, name, born_host, store_host
-    cdef Py_ssize_t i
-    if not len(bodies) == len(properties) == len(flags):
-        raise ValueError("each message has a body, properties and a flag")
     of.position, of.queue_id, of.queue_offset = place
     of.born_timestamp, born_host, of.sys_flag = origin.born, origin.born_host, origin.sys_flag
     of.reconsume_times = of.prepared_transaction_offset = 0
     of.store_timestamp, store_host = stored
     name = checked_topic(topic, born_host, store_host, &of)
-    for i in range(len(bodies)):
-        own = properties[i]
-        of.flag = flags[i]
-        frame = message_frame(name, bodies[i], own, born_host, store_host, None, &of)
+    for each in messages:
+        own, of.flag = read_attribute(each, "properties", &PROPERTIES), read_attribute(each, "flag", &FLAG)
+        frame = message_frame(name, read_attribute(each, "body", &BODY), own, born_host, store_host, None, &of)
         tags = own.get("TAGS")
         positions.append(of.position)
         frames.append(frame)
+        sizes.append(PyBytes_GET_SIZE(frame) - HEADER)
         codes.append(0 if tags is None else tags_code(tags))
         of.position += PyBytes_GET_SIZE(frame)
         of.queue_offset += 1
-    return positions, frames, codes
+    return positions, frames, sizes, codes
+
+
+def are_plain(messages, frozenset special not None, Py_ssize_t most):
+    """Whether a broker stores each message as it is: its properties are a dict with none of ``special``, and its body
+    has at most ``most`` bytes.
+    """
+    for each in messages:
+        properties, body = read_attribute(each, "properties", &PROPERTIES), read_attribute(each, "body", &BODY)
+        if type(properties) is not dict or not special.isdisjoint(properties):
+            return False
+        if body is not None and len(body) > most:
+            return False
+    return True
 
 
 def encode_deletion(str topic, int32_t queue_id, int64_t min_offset):

@@ -3,6 +3,8 @@ from collections.abc import Sequence
 from typing_extensions import disjoint_base
 
 from pyengine._engine.rocketmq.commands.message import Message
+from pyengine._engine.rocketmq.commands.message_queue import MessageQueue
+from pyengine._engine.rocketmq.commands.requests import SendResult, SendStatus
 
 @disjoint_base
 class Outgoing:
@@ -14,4 +16,8 @@ class Outgoing:
     def prepare_from(self, messages: list[Message], start: int, now: int, most: int) -> int: ...
 
 def one_topic(messages: Sequence[Message]) -> str: ...
+def body_bytes(messages: Sequence[Message]) -> int: ...
 def unique_ids(messages: Sequence[Message]) -> str: ...
+def send_result(
+    status: SendStatus, msg_id: str, offset_msg_id: str, queue: MessageQueue, queue_offset: int
+) -> SendResult: ...

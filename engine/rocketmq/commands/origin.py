@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 
 class Origin(NamedTuple):
@@ -22,6 +22,5 @@ class Origin(NamedTuple):
     prepared_transaction_offset: int = 0
 
 
-def origin_named(born: int, born_host: bytes, reconsume_times: int, flag: int, sys_flag: int) -> Origin:
-    """The Origin of a message that was sent, made at the cost of a tuple."""
-    return tuple.__new__(Origin, (born, born_host, reconsume_times, flag, sys_flag, None, 0))
+# An Origin, or the same as a mere tuple, which costs a sixth.
+OriginFields: TypeAlias = tuple[int, bytes, int, int, int, tuple[int, int] | None, int]

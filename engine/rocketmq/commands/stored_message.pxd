@@ -47,7 +47,17 @@ cdef inline unsigned char* put(unsigned char* out, int64_t value, int size) noex
     return out + size
 
 
+cdef inline unsigned char* put_hex(unsigned char* out, uint64_t value, int digits) noexcept:
+    """The lowest ``digits`` hex digits of a number, in upper case."""
+    cdef int i
+    for i in range(digits):
+        out[i] = b"0123456789ABCDEF"[value >> (4 * (digits - 1 - i)) & 15]
+    return out + digits
+
+
 cdef uint32_t crc_of(bytes body) noexcept
+cdef bint is_ascii(text) noexcept
+cdef unsigned char* put_ascii(unsigned char* out, text) noexcept
 cdef bytes joined_properties(dict properties)
 cdef dict split_properties(str joined)
 cdef int64_t stored_length(bytes body, bytes topic, bytes properties, bytes born_host, bytes store_host, int version)

@@ -11,6 +11,7 @@ cdef extern from "Python.h":
     bint PyUnicode_IS_COMPACT_ASCII(object text) noexcept
     void* PyUnicode_DATA(object text) noexcept
     Py_ssize_t PyUnicode_GET_LENGTH(object text) noexcept
+    str PyUnicode_New(Py_ssize_t size, Py_UCS4 largest)
 
 cdef extern from "lowlevel/crc32.h":
     void pyengine_crc32_prepare() noexcept nogil
@@ -103,12 +104,16 @@ cdef bytes sent_properties(dict properties):
     return joined_properties(sent)
 
 
-def has_blank(dict properties not None):
-    """Whether a property has no name or no value, which brokers leave out."""
-    for name, value in properties.items():
-        if not name or not value:
-            return True
-    return False
+def is_plain(properties, frozenset special not None):
+    """Whether properties are stored as they are: a dict with none of ``special``, and none without a name or a value,
+    which brokers leave out.
+    """
+    if type(properties) is not dict:
+        return False
+    for name, value in (<dict>properties).items():
+        if not name or not value or name in special:
+            return False
+    return True
 
 
 cdef dict split_properties(str joined):
@@ -320,6 +325,20 @@ def decode_client_messages(bytes data not None):
 def message_id(bytes host not None, int64_t offset):
     """The broker's id of a message: its host and its position in the log, in hex (MessageDecoder.createMessageId)."""
     return f"{host.hex().upper()}{<uint64_t>offset:016X}"
+
+
+def message_ids(str prefix not None, list positions not None):
+    """The ids of several messages of one broker, joined by commas. prefix: what they have before the position."""
+    cdef Py_ssize_t each = len(prefix) + 16, number = len(positions), i
+    if not is_ascii(prefix) or not number:
+        raise ValueError("ids begin with the digits of a host, and there is one for each position")
+    cdef str joined = PyUnicode_New(number * (each + 1) - 1, 127)
+    cdef unsigned char* out = <unsigned char*>PyUnicode_DATA(joined)
+    for i in range(number):
+        if i:
+            out = put(out, c",", 1)
+        out = put_hex(put_ascii(out, prefix), positions[i], 16)
+    return joined
 
 
 def parse_message_id(str text not None):

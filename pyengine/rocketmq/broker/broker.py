@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from pyengine._engine.rocketmq.broker import consumer_groups
 from pyengine._engine.rocketmq.broker.delay_levels import DEFAULT_LEVELS, DelayLevels
-from pyengine._engine.rocketmq.client.outgoing import one_topic
+from pyengine._engine.rocketmq.client.outgoing import one_topic, send_result
 from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, attached, check_topic, suggested
 from pyengine._engine.wire.fastjson import INT32
 from pyengine.attributes import Declared, named_arguments
@@ -34,7 +34,6 @@ from pyengine.rocketmq.broker.commit_log import SEGMENT_BYTES
 from pyengine.rocketmq.broker.filter import filter_of
 from pyengine.rocketmq.broker.held import HeldMessage, held_messages
 from pyengine.rocketmq.broker.node_options import NodeOptions
-from pyengine.rocketmq.broker.send_message_processor import Stored
 from pyengine.rocketmq.broker.topic_config import READABLE, WRITABLE
 from pyengine.rocketmq.broker.topic_table import no_topic
 from pyengine.rocketmq.message import MAX_MESSAGE_SIZE, Message, MessageExt
@@ -566,12 +565,16 @@ class Broker(Declared):
             node = self.nodes[queue.broker_name]
         else:
             node = self._node_of(queue)
-        if message.topic not in node.topics:
-            check_topic(message.topic)
-        stored: Stored = node.sender.send(message, queue.queue_id, self._default_queues if self._auto_create else 0)
-        status = SendStatus.SEND_OK if node.store.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
-        unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, stored.offset_msg_id)
-        return SendResult(status, unique, stored.offset_msg_id, stored.queue, stored.queue_offset)
+            if message.topic not in node.topics:
+                check_topic(message.topic)
+        topic, queue_id, queue_offset, offset_msg_id, flush = node.sender.send(
+            message, queue.queue_id, self._default_queues if self._auto_create else 0
+        )
+        status = SendStatus.SEND_OK if node.store.log.flush(flush) else SendStatus.FLUSH_DISK_TIMEOUT
+        unique = message.properties.get(names.PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX, offset_msg_id)
+        if queue_id != queue.queue_id or topic != queue.topic:
+            queue = MessageQueue(topic, node.name, queue_id)
+        return send_result(status, unique, offset_msg_id, queue, queue_offset)
 
     def send_message_async(
         self, group: str, message: Message, queue: MessageQueue | None, callback: SendCallback
@@ -596,12 +599,15 @@ class Broker(Declared):
         topic = one_topic(messages)
         if queue is None:
             queue = self._next_queue(topic)
-        node = self._node_of(queue)
-        if topic not in node.topics:
-            check_topic(topic)
+            node = self.nodes[queue.broker_name]
+        else:
+            node = self._node_of(queue)
+            if topic not in node.topics:
+                check_topic(topic)
         stored = node.sender.send_batch(messages, queue.queue_id, self._default_queues if self._auto_create else 0)
         status = SendStatus.SEND_OK if node.store.log.flush(stored.flush) else SendStatus.FLUSH_DISK_TIMEOUT
-        return batch_result(status, messages, stored.offset_msg_id, stored.queue, stored.queue_offset)
+        stored_in = MessageQueue(stored.topic, node.name, stored.queue_id)
+        return batch_result(status, messages, stored.offset_msg_id, stored_in, stored.queue_offset)
 
     def settle(self) -> None:
         """Under a ManualClock run what the brokers have been asked to do; otherwise nothing."""
@@ -638,7 +644,9 @@ class Broker(Declared):
         return own
 
     def _next_queue(self, topic: str) -> MessageQueue:
-        queues = self._publish_queues(topic)
+        queues = self._published.get(topic) if type(topic) is str else None
+        if queues is None:
+            queues = self._publish_queues(topic)
         turns = self._turns.get(topic)
         if turns is None:
             turns = self._turns.setdefault(topic, count())

@@ -114,7 +114,7 @@ class BrokerNode:
         self.max_message_size = options.max_message_size
         host = host_bytes(options.address)
         folder = "" if files is None else str(files.folder)
-        self.store = MessageStore(commit_log, folder, clock, options.levels, host, self._arriving, self._waits)
+        self.store = MessageStore(commit_log, folder, clock, options.levels, host, self._arriving)
         self._keys = KeyIndex(self.store)
         self.topic_table = TopicTable(name, files, {SCHEDULE_TOPIC: len(options.levels)})
         self._offsets = GroupOffsets(self.topic_table)
@@ -128,6 +128,7 @@ class BrokerNode:
             self.topic_table.recover(self.store.consume_queues, KEPT_ASIDE)
             self._kept = KeptOffsets(files, self.offsets, clock, self.lock)
         self._pulls = Pulls(name, clock, self.lock, self.store, self.groups, self._offsets, self._admit)
+        self.store.holds = self._pulls.holds
         self._files_worker = self._pulls.worker if files is None else clock.worker(f"FlushRealTimeService_{name}")
 
     def start(self) -> None:
@@ -241,10 +242,6 @@ class BrokerNode:
             self.sender.delayed.schedule(queue_id + 1)
             return
         self._pulls.arrived(topic, queue_id, code, properties)
-
-    def _waits(self, topic: str, queue_id: int) -> bool:
-        """Whether :meth:`_arriving` has anything to do for a message that was stored in a queue."""
-        return topic == SCHEDULE_TOPIC or self._pulls.waits(topic, queue_id)
 
     # Pulls
 

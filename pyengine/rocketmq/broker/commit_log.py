@@ -39,6 +39,9 @@ class CommitLog(Protocol):
     def append(self, frame: bytes) -> None:
         """Put a frame at :attr:`end`; it survives the end of the process. OSError if it cannot be written."""
 
+    def extend(self, frames: Iterable[bytes]) -> None:
+        """The same with several, one behind the other. Where it raises, those before :attr:`end` are there."""
+
     def read(self, position: int, size: int = 512) -> bytes:
         """The frame at a position. size: how large it may be; a guess."""
 
@@ -75,6 +78,13 @@ class MemoryLog:
     def append(self, frame: bytes) -> None:
         self._frames[self.end] = frame
         self.end += len(frame)
+
+    def extend(self, frames: Iterable[bytes]) -> None:
+        kept, end = self._frames, self.end
+        for frame in frames:
+            kept[end] = frame
+            end += len(frame)
+        self.end = end
 
     def read(self, position: int, size: int = 512) -> bytes:
         try:
@@ -193,6 +203,10 @@ class FileLog:
                 sync_file(segment.descriptor)
                 self.end = self._synced = end
             yield from found
+
+    def extend(self, frames: Iterable[bytes]) -> None:
+        for frame in frames:
+            self.append(frame)
 
     def append(self, frame: bytes) -> None:
         segment = self._segments[-1]

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from pyengine._engine.java.hashing import tags_code
 from pyengine._engine.rocketmq.broker import commit_log_record as record
 from pyengine._engine.rocketmq.broker.consume_queue import ConsumeQueue
 from pyengine._engine.rocketmq.broker.delay_levels import DelayLevels
-from pyengine._engine.rocketmq.commands.origin import Origin
+from pyengine._engine.rocketmq.broker.long_polling import PullHold
+from pyengine._engine.rocketmq.commands.origin import Origin, OriginFields
 from pyengine._engine.rocketmq.commands.stored_message import STORE_HOST_V6
 from pyengine.clock import Clock, Timer, Worker
 from pyengine.errors import InvalidSourceError, MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
 from pyengine.rocketmq.broker.commit_log import CommitLog, Frame
-from pyengine.rocketmq.message import MessageExt
+from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import CLIENT, SERVICE_NOT_AVAILABLE
 from pyengine.rocketmq.remoting.stored_message import host_bytes
 
@@ -38,7 +40,7 @@ class MessageStore:
     Making one reads the log. Raises InvalidSourceError if what it says does not fit, naming ``folder``.
     levels: by which delayed messages come. store_host: eight bytes, or twenty, of which message ids are made.
     arriving: called with each message that is stored later, with its topic, queue id, tags code and properties
-    (MessageArrivingListener), where ``waits``, asked for its topic and queue id, is true.
+    (MessageArrivingListener) that is delayed, or of whose queue there are pulls in :attr:`holds`.
     """
 
     def __init__(
@@ -49,7 +51,6 @@ class MessageStore:
         levels: DelayLevels,
         store_host: bytes,
         arriving: Callable[[str, int, int, Mapping[str, str]], None],
-        waits: Callable[[str, int], bool],
     ) -> None:
         self.log = log
         self.consume_queues: dict[tuple[str, int], ConsumeQueue] = {}
@@ -63,7 +64,7 @@ class MessageStore:
         self._levels = levels
         self._store_host = store_host
         self._arriving = arriving
-        self._waits = waits
+        self.holds: Mapping[tuple[str, int], PullHold] = {}
         self._flush_worker: Worker | None = None
         self._flush_timer: Timer | None = None
         for frame in log.frames():
@@ -95,7 +96,7 @@ class MessageStore:
         queue_id: int,
         body: bytes | None,
         properties: dict[str, str],
-        origin: Origin,
+        origin: OriginFields,
         now: int | None = None,
     ) -> tuple[int, int]:
         """Store a message. Returns its position in the log and its offset in the queue. now: the time, if it is known.
@@ -103,14 +104,15 @@ class MessageStore:
         Raises InvalidMessageError for one that has no stored form, MQBrokerError, code 14, if the log cannot be
         written.
         """
-        if self._dispatched < self.log.end:
+        log, place = self.log, (topic, queue_id)
+        if self._dispatched < log.end:
             self._dispatch_rest()
-        queue = self.consume_queues.get((topic, queue_id))
+        queue = self.consume_queues.get(place)
         if queue is None:
-            queue = self.consume_queues[topic, queue_id] = ConsumeQueue()
+            queue = self.consume_queues[place] = ConsumeQueue()
         if now is None:
             now = self._clock.now()
-        position, offset = self.log.end, queue.max_offset
+        position, offset = log.end, queue.max_offset
         frame = record.encode_message(
             topic, body, properties, (position, queue_id, offset), origin, (now, self._store_host)
         )
@@ -118,18 +120,18 @@ class MessageStore:
         tags = properties.get(names.PROPERTY_TAGS)
         code = 0 if tags is None and topic != SCHEDULE_TOPIC else self._code(topic, queue_id, now, tags_code(tags))
         try:
-            self.log.append(frame)
+            log.append(frame)
         except OSError as error:
             raise self._unwritten(error) from error
-        delivers = origin.delivers
+        delivers = origin[5]
         size = len(frame) - (record.HEADER_SIZE if delivers is None else record.HEADER_SIZE + record.DELIVERS_SIZE)
         queue.append(position, size, code, now)
         if delivers is not None:
             self._take_for_delivered(*delivers)
-        self._dispatched = self.log.end
+        self._dispatched = log.end
         if self._flush_worker is not None:
             self._sync_later()
-        if self._waits(topic, queue_id):
+        if topic == SCHEDULE_TOPIC or self.holds.get(place):
             self._arriving(topic, queue_id, code, properties)
         return position, offset
 
@@ -144,36 +146,34 @@ class MessageStore:
         self,
         topic: str,
         queue_id: int,
-        bodies: list[bytes | None],
-        properties: list[dict[str, str]],
-        flags: list[int],
+        messages: Sequence[Message],
         origin: Origin,
     ) -> tuple[list[int], int]:
         """Store several messages of one queue, which is not that of a delay level: as put_message does one after the
         other. Returns their positions, and the offset of the first.
         """
         self._dispatch_rest()
-        queue = self.consume_queues.get((topic, queue_id))
+        place = (topic, queue_id)
+        queue = self.consume_queues.get(place)
         if queue is None:
-            queue = self.consume_queues[topic, queue_id] = ConsumeQueue()
+            queue = self.consume_queues[place] = ConsumeQueue()
         now, first = self._clock.now(), queue.max_offset
-        positions, frames, codes = record.encode_messages(
-            topic, bodies, properties, flags, (self.log.end, queue_id, first), origin, (now, self._store_host)
+        positions, frames, sizes, codes = record.encode_messages(
+            topic, messages, (self.log.end, queue_id, first), origin, (now, self._store_host)
         )
-        done = 0
         try:
-            for frame in frames:
-                self.log.append(frame)
-                done += 1
+            self.log.extend(frames)
         except OSError as error:
             raise self._unwritten(error) from error
         finally:
-            queue.extend(positions[:done], [len(frame) - record.HEADER_SIZE for frame in frames[:done]], codes, now)
-            self._dispatched = self.log.end
-        self._sync_later()
-        if self._waits(topic, queue_id):
-            for code, each in zip(codes, properties, strict=True):
-                self._arriving(topic, queue_id, code, each)
+            end = self.log.end
+            queue.extend(positions[: bisect_left(positions, end)], sizes, codes, now)
+            self._dispatched = end
+        if self._flush_worker is not None:
+            self._sync_later()
+        if self.holds.get(place):
+            for code, each in zip(codes, messages, strict=True):
+                self._arriving(topic, queue_id, code, each.properties)
         return positions, first
 
     def delete_below(self, topic: str, queue_id: int, offset: int) -> int:

@@ -64,7 +64,7 @@ class Pulls:
         self._offsets = offsets
         self._admit = admit
         self._started = clock.now()
-        self._holds: dict[tuple[str, int], PullHold] = {}
+        self.holds: dict[tuple[str, int], PullHold] = {}
         self._timer: Timer | None = None
         self._ended: dict[tuple[str, str, int], int] = {}  # group, topic, queue id -> where its last pull ended
         self._closed = False
@@ -110,7 +110,7 @@ class Pulls:
             self._offsets.commit(request.consumer_group, topic, queue_id, request.commit_offset)
         if code == PullCode.NOT_FOUND and may_wait and request.sys_flag & FLAG_SUSPEND:
             self._ended[request.consumer_group, topic, queue_id] = following
-            self._holds.setdefault((topic, queue_id), PullHold()).hold(
+            self.holds.setdefault((topic, queue_id), PullHold()).hold(
                 (request, callback), request.queue_offset, self._clock.now(), request.suspend_timeout, wanted.codes,
                 None if wanted.selector is None else wanted.matches,
             )  # fmt: skip
@@ -120,15 +120,12 @@ class Pulls:
         self._ended[request.consumer_group, topic, queue_id] = following
         return PulledFrames(code, following, queue.min_offset, queue.max_offset, frames)
 
-    def waits(self, topic: str, queue_id: int) -> bool:
-        """Whether a pull waits for a message of the queue."""
-        return bool(self._holds.get((topic, queue_id)))
-
     def arrived(self, topic: str, queue_id: int, code: int, properties: Mapping[str, str]) -> None:
         """A message was stored: wake the pulls that wait for it."""
-        hold = self._holds.get((topic, queue_id))
+        hold = self.holds.get((topic, queue_id))
         if hold:
             max_offset, now = self._store.consume_queue(topic, queue_id).max_offset, self._clock.now()
+            properties = dict(properties)  # their message may be the sender's own, who may change it meanwhile
             # Taken out there: a sender that Ctrl-C interrupts would leave them neither waiting nor answered.
             self.worker.submit(lambda: self._wake(hold, max_offset, code, properties, now))
 
@@ -152,10 +149,10 @@ class Pulls:
         with self._lock:
             if self._closed:
                 return
-            for queue, hold in self._holds.items():
+            for queue, hold in self.holds.items():
                 if len(hold):
                     self._run_again(hold.check(self._store.consume_queue(*queue).max_offset, self._clock.now()))
-            if any(map(len, self._holds.values())):
+            if any(map(len, self.holds.values())):
                 self._look_at_held()
 
     def close(self) -> None:
@@ -163,5 +160,5 @@ class Pulls:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for hold in self._holds.values():
+        for hold in self.holds.values():
             self._run_again(hold.drop_all())

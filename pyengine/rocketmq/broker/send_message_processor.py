@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pyengine._engine.rocketmq.broker import delay_levels as delay
+from pyengine._engine.rocketmq.broker.commit_log_record import are_plain
 from pyengine._engine.rocketmq.broker.queue_locks import RebalanceLocks
-from pyengine._engine.rocketmq.client.validators import suggested
+from pyengine._engine.rocketmq.client.validators import SYSTEM_TOPICS, suggested
 from pyengine._engine.rocketmq.commands import defaults
-from pyengine._engine.rocketmq.commands.origin import Origin, origin_named
-from pyengine._engine.rocketmq.commands.stored_message import has_blank, message_id
+from pyengine._engine.rocketmq.commands.origin import Origin, OriginFields
+from pyengine._engine.rocketmq.commands.stored_message import is_plain, message_id, message_ids
 from pyengine.clock import Clock
 from pyengine.errors import MQBrokerError, PyengineError
 from pyengine.rocketmq import message as names
@@ -26,7 +27,6 @@ from pyengine.rocketmq.broker.transactions import Check, TransactionalMessages
 from pyengine.rocketmq.message import Message, MessageExt
 from pyengine.rocketmq.remoting.mq_client_api import CLIENT, INVALID_PARAMETER, SYSTEM_ERROR, TOPIC_NOT_EXIST
 from pyengine.rocketmq.remoting.stored_message import host_bytes, message_of
-from pyengine.rocketmq.tables.allocation import MessageQueue, queue_named
 
 PROPERTY_WAIT_STORE = "WAIT"
 RETRY_QUEUES = 1
@@ -38,15 +38,14 @@ class Stored(NamedTuple):
     up to which the log must be on the disk before the send is confirmed.
     """
 
-    queue: MessageQueue
+    topic: str
+    queue_id: int
     queue_offset: int
     offset_msg_id: str
     flush: int
 
 
-def _stored(queue: MessageQueue, queue_offset: int, offset_msg_id: str, flush: int) -> Stored:
-    """The same at the cost of a tuple, as for nearly every message."""
-    return tuple.__new__(Stored, (queue, queue_offset, offset_msg_id, flush))
+_new_tuple = tuple.__new__
 
 
 class RemoteSend(NamedTuple):
@@ -117,25 +116,27 @@ class SendMessageProcessor:
         new_topic_queues: how many a topic gets that this broker has not; 0 refuses it. origin: of a message that comes
         over the network; without it its properties have how often it was consumed.
         """
-        properties = message.properties.copy()
-        if has_blank(properties):
-            properties = {name: value for name, value in properties.items() if name and value}
-        topic = message.topic
-        check_sent_topic(topic)
+        topic, properties, state = message.topic, message.properties, self._state
+        if topic in SYSTEM_TOPICS:
+            check_sent_topic(topic)
         with self._lock:
-            if self._state.closed or self._state.files is not None:
-                self._state.check_open()
-            now = self._clock.now()
+            if state.closed or state.files is not None:
+                state.check_open()
+            now, store = self._clock.now(), self._store
             born, host, _, sys_flag, reconsume_times, most = origin or (now, CLIENT_HOST, CLIENT, 0, 0, None)
-            if self._is_plain(topic, queue_id) and SPECIAL.isdisjoint(properties):
-                check_size(message.body, self._max_message_size)
-                store = self._store
-                stored_with = origin_named(born, host, reconsume_times, message.flag, sys_flag)
-                position, offset = store.put_message(topic, queue_id, message.body, properties, stored_with, now)
-                target = queue_named(topic, self._name, queue_id)
-                return _stored(target, offset, f"{self._id_prefix}{position:016X}", store.log.end)
-            queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
+            if (
+                0 <= queue_id < self._topics.queues.get(topic, 0) and not is_retry and is_plain(properties, SPECIAL)
+            ):  # as nearly always: a send to a queue that is there, of what is stored as it is
+                body = message.body
+                if body is not None and len(body) > self._max_message_size:
+                    check_size(body, self._max_message_size)
+                fields: OriginFields = (born, host, reconsume_times, message.flag, sys_flag, None, 0)
+                position, offset = store.put_message(topic, queue_id, body, properties, fields, now)
+                place = (topic, queue_id, offset, f"{self._id_prefix}{position:016X}", store.log.end)
+                return _new_tuple(Stored, place)  # at the cost of a tuple
+            properties = {name: value for name, value in properties.items() if name and value}
+            queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
             if origin is None and is_retry:
                 reconsume_times = names.whole_property(properties, names.PROPERTY_RECONSUME_TIME)
                 most = names.whole_property(
@@ -153,32 +154,28 @@ class SendMessageProcessor:
             stored_with = Origin(born, host, reconsume_times, message.flag, sys_flag)
             if origin is not None and is_half(properties, reconsume_times):
                 position, offset = self.transactions.prepare(topic, queue_id, message.body, properties, stored_with)
-                target = MessageQueue(topic, self._name, queue_id)
-                return Stored(target, offset, self.offset_msg_id(position), self._store.log.end)
+                return Stored(topic, queue_id, offset, self.offset_msg_id(position), store.log.end)
             return self._put(topic, queue_id, message.body, properties, stored_with)
-
-    def _is_plain(self, topic: str, queue_id: int) -> bool:
-        """True if a send to a queue needs no other look than at the message."""
-        return 0 <= queue_id < self._topics.queues.get(topic, 0) and not topic.startswith(
-            names.RETRY_GROUP_TOPIC_PREFIX
-        )
 
     def send_batch(
         self, messages: Sequence[Message], queue_id: int, new_topic_queues: int, origin: RemoteSend | None = None
     ) -> Stored:
         """Store the messages of a batch, all of one topic, one behind the other in one queue."""
         topic = messages[0].topic
-        remote, properties = origin is not None, [dict(message.properties) for message in messages]
+        remote = origin is not None
         if origin is None:
             origin = RemoteSend(self._clock.now(), CLIENT_HOST, CLIENT)
         check_sent_topic(topic)
         with self._lock:
             self._state.check_open()
             queue_id = self._queue_to_send_to(topic, queue_id, new_topic_queues, origin)
-            plain = not topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX) and all(map(SPECIAL.isdisjoint, properties))
-            sizes = [0 if message.body is None else len(message.body) for message in messages]
-            if plain and max(sizes) <= self._max_message_size:
-                return self._put_all(topic, queue_id, messages, properties, origin)
+            is_retry = topic.startswith(names.RETRY_GROUP_TOPIC_PREFIX)
+            if not is_retry and are_plain(messages, SPECIAL, self._max_message_size):
+                stored_with = Origin(origin.born, origin.host, sys_flag=origin.sys_flag)
+                positions, offset = self._store.put_messages(topic, queue_id, messages, stored_with)
+                ids = message_ids(self._id_prefix, positions)
+                return Stored(topic, queue_id, offset, ids, self._store.log.end)
+            properties = [dict(message.properties) for message in messages]
             for message, own in zip(messages, properties, strict=True):
                 check_sent_message(message.body, own, 0, self._max_message_size, remote=remote)
             stored = [
@@ -190,23 +187,6 @@ class SendMessageProcessor:
             ]  # fmt: skip
             ids = ",".join([each.offset_msg_id for each in stored])
             return stored[0]._replace(offset_msg_id=ids, flush=stored[-1].flush)
-
-    def _put_all(
-        self,
-        topic: str,
-        queue_id: int,
-        messages: Sequence[Message],
-        properties: list[dict[str, str]],
-        origin: RemoteSend,
-    ) -> Stored:
-        """Store messages without a property that a broker reads, one behind the other."""
-        bodies, flags = [message.body for message in messages], [message.flag for message in messages]
-        positions, offset = self._store.put_messages(
-            topic, queue_id, bodies, properties, flags, Origin(origin.born, origin.host, sys_flag=origin.sys_flag)
-        )
-        prefix = self._id_prefix
-        ids = ",".join([f"{prefix}{position:016X}" for position in positions])
-        return Stored(queue_named(topic, self._name, queue_id), offset, ids, self._store.log.end)
 
     def _queue_to_send_to(self, topic: str, queue_id: int, new_topic_queues: int, origin: RemoteSend | None) -> int:
         """The queue of a topic, which is made where it may be; any queue for one below 0. Raises MQBrokerError."""
@@ -293,11 +273,11 @@ class SendMessageProcessor:
 
     def _put(self, topic: str, queue_id: int, body: bytes | None, properties: dict[str, str], origin: Origin) -> Stored:
         """Store a message in its queue, or in that of its delay level."""
-        target = queue_named(topic, self._name, queue_id)
+        target = topic, queue_id
         self._topics.check_queue(topic, queue_id)
         if SPECIAL.isdisjoint(properties):
             position, offset = self._store.put_message(topic, queue_id, body, properties, origin)
-            return Stored(target, offset, self.offset_msg_id(position), self._store.log.end)
+            return Stored(*target, offset, self.offset_msg_id(position), self._store.log.end)
         wanted = names.whole_property(properties, names.PROPERTY_DELAY_TIME_LEVEL)
         level = self._levels.clamp(wanted)
         if level > 0:
@@ -308,9 +288,9 @@ class SendMessageProcessor:
             topic, queue_id = SCHEDULE_TOPIC, level - 1
         elif (when := deliver_at(properties, self._clock.now())) is not None:
             position, offset = self.timers.keep(when, topic, queue_id, body, properties, origin)
-            return Stored(target, offset, self.offset_msg_id(position), self._store.log.end)
+            return Stored(*target, offset, self.offset_msg_id(position), self._store.log.end)
         position, offset = self._store.put_message(topic, queue_id, body, properties, origin)
-        return Stored(target, offset, self.offset_msg_id(position), self._store.log.end)
+        return Stored(*target, offset, self.offset_msg_id(position), self._store.log.end)
 
     def offset_msg_id(self, position: int) -> str:
         """The broker's id of the message at a position of its log (MessageDecoder.createMessageId)."""

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from pyengine._engine.rocketmq.broker.consume_queue import PullCode
-from pyengine._engine.rocketmq.client.outgoing import unique_ids
+from pyengine._engine.rocketmq.client.outgoing import send_result, unique_ids
 from pyengine._engine.rocketmq.client.validators import attached
 from pyengine._engine.rocketmq.commands.requests import FILTER_DATA_NOT_EXIST as FILTER_DATA_NOT_EXIST
 from pyengine._engine.rocketmq.commands.requests import FLAG_COMMIT_OFFSET as FLAG_COMMIT_OFFSET
@@ -98,7 +98,7 @@ def batch_result(
     status: SendStatus, messages: Sequence[Message], ids: str, queue: MessageQueue, first_offset: int
 ) -> SendResult:
     """What a batch came to. ids: the broker's, one for each message, joined by commas."""
-    return SendResult(status, unique_ids(messages), ids, queue, first_offset)
+    return send_result(status, unique_ids(messages), ids, queue, first_offset)
 
 
 @named_arguments

@@ -18,7 +18,7 @@ from pyengine._engine.rocketmq.client.namespaces import (
     with_namespace,
     without_namespace,
 )
-from pyengine._engine.rocketmq.client.outgoing import Outgoing, one_topic
+from pyengine._engine.rocketmq.client.outgoing import Outgoing, body_bytes, one_topic
 from pyengine._engine.rocketmq.client.validators import attached, check_group, check_message
 from pyengine.attributes import Declared, named_arguments
 from pyengine.durations import milliseconds
@@ -223,12 +223,17 @@ class Producer(Declared):
                 message.delay_time_level = delay_time_level
         elif body is not None or tags is not None or keys is not None or properties is not None or delay_time_level:
             raise MQClientError("body, tags, keys, properties and delay_time_level belong into the Message")
-        sent = self._prepare(message)
+        broker = self.broker
+        clock = broker.clock
+        # As nearly always there is nothing to look at in it.
+        usual = self._outgoing.prepare(message, clock.now(), self.max_message_size)
+        sent = message if usual else self._prepare(message)
         if queue is not None or selector is not None:
             queue = self._chosen(sent, queue, selector, arg)
-        result = self.broker.send_message(self.group, sent, queue)
-        settle(self.broker.clock)
-        return self._as_sent(result)
+        result = broker.send_message(self.group, sent, queue)
+        if clock.settles:
+            settle(clock)
+        return result if not self.namespace else self._as_sent(result)
 
     def send_one_way(
         self,
@@ -283,8 +288,8 @@ class Producer(Declared):
         """
         check_listed("messages", messages, "[Message('topic', b'body')]")
         listed = self._prepare_all(list(messages))
-        topic = one_topic(listed)
-        if sum(len(each.body or b"") for each in listed) > self.max_message_size:
+        if body_bytes(listed) > self.max_message_size:
+            topic = one_topic(listed)
             check_message(topic, b"".join(bytes(each.body or b"") for each in listed), self.max_message_size)
         result = self.broker.send_batch(self.group, listed, self._at_brokers(queue))
         settle(self.broker.clock)

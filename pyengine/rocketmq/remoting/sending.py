@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pyengine._engine.rocketmq.client.outgoing import one_topic
+from pyengine._engine.rocketmq.client.outgoing import one_topic, send_result
 from pyengine._engine.rocketmq.client.send_faults import MOST_INDEX, SendFaults
 from pyengine._engine.rocketmq.client.validators import AUTO_CREATE_TOPIC
 from pyengine._engine.rocketmq.commands.headers import CODES, read_header, write_header
@@ -274,4 +274,4 @@ class Sending:
         stored = MessageQueue(message.topic, queue.broker_name, header["queueId"] or 0)
         if batch is not None:
             return batch_result(status, batch, offset_msg_id, stored, header["queueOffset"] or 0)
-        return SendResult(status, unique, offset_msg_id, stored, header["queueOffset"] or 0)
+        return send_result(status, unique, offset_msg_id, stored, header["queueOffset"] or 0)

@@ -270,13 +270,13 @@ class BrokerRequests:
             "SendMessageResponseHeader",
             {
                 "msgId": stored.offset_msg_id,
-                "queueId": stored.queue.queue_id,
+                "queueId": stored.queue_id,
                 "queueOffset": stored.queue_offset,
                 "transactionId": unique,
             },
         )
         count = stored.offset_msg_id.count(",") + 1
-        self._stats.add("TOPIC_PUT_NUMS", stored.queue.topic, self.node.clock.now(), count)
+        self._stats.add("TOPIC_PUT_NUMS", stored.topic, self.node.clock.now(), count)
         flushed = self.node.store.log.flush(stored.flush)
         return answer(request, 0 if flushed else FLUSH_DISK_TIMEOUT, None, REGION | fields)
 

@@ -104,7 +104,7 @@ class ReplyRequests:
             log.warning("a reply is not stored: %s", error)
         else:
             fields = {
-                "msgId": stored.offset_msg_id, "queueId": stored.queue.queue_id, "queueOffset": stored.queue_offset,
+                "msgId": stored.offset_msg_id, "queueId": stored.queue_id, "queueOffset": stored.queue_offset,
             }  # fmt: skip
         code = 0 if problem is None else SYSTEM_ERROR
         return answer(request, code, problem, REGION | write_header("SendMessageResponseHeader", fields))
