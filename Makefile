@@ -163,6 +163,7 @@ build: compiled $(VENV)/java.stamp
 compiled: $(VENV)/installed.stamp
 	@ls pyengine/_engine/*/*.so >/dev/null 2>&1 || echo "compiling the core, which takes two minutes or three"
 	@$(BIN)/python setup.py --quiet build_ext --inplace
+	@PYTHONDONTWRITEBYTECODE= $(BIN)/python -m compileall -q pyengine
 
 $(VENV)/created.stamp:
 	@test -n "$(PYTHON)" || { echo "pyengine needs Python 3.11 or newer, and none was found on PATH: install one (Debian: apt-get install python3 python3-venv python3-dev), or say make PYTHON=/path/to/python3.11" >&2; exit 2; }

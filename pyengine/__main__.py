@@ -21,14 +21,17 @@ def main() -> None:
     if not os.environ.get("COLUMNS", "1").strip("0"):  # a terminal of unknown width, in which nothing would be shown
         del os.environ["COLUMNS"]
     try:
-        from pyengine.cli import app
+        from pyengine.cli.app import app, serve
         from pyengine.cli.outlet import that_may_be_left
     except KeyboardInterrupt:
         print("pyengine: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
 
     sys.stdout, sys.stderr = that_may_be_left(sys.stdout), that_may_be_left(sys.stderr)
-    app(prog_name="pyengine")
+    if sys.argv[1:2] == ["serve"]:  # whose clients wait: without the options of all other commands
+        serve(sys.argv[2:], prog_name="pyengine serve")
+    else:
+        app(prog_name="pyengine")
 
 
 if __name__ == "__main__":

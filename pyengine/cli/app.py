@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 import pyengine
 from pyengine.cli.outlet import print_json, refuse, tell
 from pyengine.errors import ConfigurationError, PyengineError, UnknownNameError
 from pyengine.visible import one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]  # what the command line itself refuses
 
@@ -120,6 +122,13 @@ def plain_errors() -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
+def console() -> Console:
+    """Of a table; commands that show none do not wait for what it imports."""
+    from rich.console import Console
+
+    return Console()
+
+
 def _version(asked: bool) -> None:
     if asked:
         print("pyengine", pyengine.__version__)
@@ -158,7 +167,7 @@ def run(
         if as_json:
             print_json(summary)
         elif not quiet:
-            running.show(summary, Console(), lang.value)
+            running.show(summary, console(), lang.value)
     raise typer.Exit(1 if summary["rejected"] else 0)
 
 
@@ -235,7 +244,7 @@ def diagnose(
         if as_json:
             print_json(diagnosing.as_dict(evidence, found, refused))
         elif not answer.says_nothing:
-            diagnosing.show(evidence, found, Console(), lang.value)
+            diagnosing.show(evidence, found, console(), lang.value)
         for error in refused:
             refuse(error)
     raise typer.Exit(answer.exit_code)
@@ -299,7 +308,7 @@ def watch(
         if as_json:
             print_json(diagnosing.as_dict(evidence, found))
         else:
-            diagnosing.show(evidence, found, Console(), lang.value)
+            diagnosing.show(evidence, found, console(), lang.value)
     raise typer.Exit(1 if found else 0)
 
 
@@ -358,7 +367,7 @@ def lint(
                 for line in annotations.github(answer.found, answer.texts, answer.refused):
                     print(line)
             case Form.plain:
-                linting.show(answer, Console(), lang.value)
+                linting.show(answer, console(), lang.value)
         for _, error in answer.refused:
             tell(f"pyengine: {error}")
     raise typer.Exit(answer.exit_code)
@@ -388,12 +397,18 @@ def simulate(
         if as_json:
             print_json(simulating.as_dict(asked, played))
         else:
-            simulating.show(asked, played, Console(), lang.value)
+            simulating.show(asked, played, console(), lang.value)
     raise typer.Exit(1 if any(found.held for found in played.values()) else 0)
 
 
 serve = typer.Typer(
-    help="Be a broker for clients of any language, until SIGTERM or Ctrl-C.", no_args_is_help=True, cls=Commands
+    name="serve",
+    cls=Commands,
+    help="Be a broker for clients of any language, until SIGTERM or Ctrl-C.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 app.add_typer(serve, name="serve")
 
@@ -514,5 +529,5 @@ def allocate(
         if as_json:
             print_json(allocating.as_dict(answers))
         else:
-            allocating.show(answers, Console())
+            allocating.show(answers, console())
     raise typer.Exit(1 if any(answer.leaves_queues for answer in answers) else 0)

@@ -23,7 +23,7 @@ from tests.rocketmq.live.real import Real
 from tests.rocketmq.live.scripts import start
 
 ASKED = int(os.environ.get("PYENGINE_SOCKET_FAULTS", "0"))
-MESSAGES, PATIENCE = 30, 60
+MESSAGES, PATIENCE = 30, 300
 
 
 @pytest.fixture(scope="module")
