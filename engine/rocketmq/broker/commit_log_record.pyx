@@ -40,7 +40,7 @@ cpdef enum RecordKind:
 
 
 cdef bint separates(str text) except -1:
-    """Whether a text holds one of the separators of properties."""
+    """Whether a string holds one of the separators of properties."""
     cdef const void* data
     cdef Py_ssize_t size = len(text)
     if not is_ascii(text):

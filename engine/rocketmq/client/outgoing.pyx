@@ -1,5 +1,5 @@
 """outgoing: what a producer does to messages before it sends them: their ids, and whether they may be one batch; and
-what it is told of them."""
+the result of a send."""
 
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject, PyObject_GenericSetAttr, PyTypeObject

@@ -23,8 +23,3 @@ class MessageQueue(NamedTuple):
     def hash_code(self) -> int:
         """What the real class's hashCode() answers."""
         return queue_hash_code(self.topic, self.broker_name, self.queue_id)
-
-
-def queue_named(topic: str, broker_name: str, queue_id: int) -> MessageQueue:
-    """The queue of that name, made at the cost of a tuple: of a message that is stored, or pulled."""
-    return tuple.__new__(MessageQueue, (topic, broker_name, queue_id))

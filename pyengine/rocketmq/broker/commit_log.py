@@ -40,7 +40,7 @@ class CommitLog(Protocol):
         """Put a frame at :attr:`end`; it survives the end of the process. OSError if it cannot be written."""
 
     def extend(self, frames: Iterable[bytes]) -> None:
-        """The same with several, one behind the other. Where it raises, those before :attr:`end` are there."""
+        """The same with several, one behind the other. If it raises, those before :attr:`end` are there."""
 
     def read(self, position: int, size: int = 512) -> bytes:
         """The frame at a position. size: how large it may be; a guess."""

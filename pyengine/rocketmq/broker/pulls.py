@@ -125,7 +125,7 @@ class Pulls:
         hold = self.holds.get((topic, queue_id))
         if hold:
             max_offset, now = self._store.consume_queue(topic, queue_id).max_offset, self._clock.now()
-            properties = dict(properties)  # their message may be the sender's own, who may change it meanwhile
+            properties = dict(properties)  # those of the sender's own message, which may change meanwhile
             # Taken out there: a sender that Ctrl-C interrupts would leave them neither waiting nor answered.
             self.worker.submit(lambda: self._wake(hold, max_offset, code, properties, now))
 

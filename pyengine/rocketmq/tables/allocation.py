@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from pyengine._engine.rocketmq.client import allocation as core
 from pyengine._engine.rocketmq.commands.message_queue import MessageQueue as MessageQueue
-from pyengine._engine.rocketmq.commands.message_queue import queue_named as queue_named
 from pyengine.attributes import frozen, named_arguments
 from pyengine.dataclass import dataclass
 from pyengine.errors import AllocationError, did_you_mean
