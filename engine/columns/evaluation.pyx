@@ -354,7 +354,7 @@ cdef class Evaluation:
         else:
             match_values(self.program, values, NULL, &scratch)
         try:
-            error = raised_error(self.program, &scratch, row)
+            error = raised_error(self.program.text, &scratch, row)
             if isinstance(error, UnicodeDecodeError):
                 error = refused_text(self.columns, self.program.names, row) or error
             if not tolerant or not isinstance(error, SelectorEvaluationError):

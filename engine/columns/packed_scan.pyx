@@ -217,7 +217,7 @@ cdef class Sweep:
             row = &values[<Py_ssize_t>asked.rows[i] * self.messages.width]
             if leaf.kind == ARITHMETIC:
                 self.truths[i] = <uint8_t>self.computed_truth(leaf, row)
-            elif leaf.kind >= GENERAL or not self.read(&leaf.access, row, &value):
+            elif leaf.kind >= GENERAL or not self.read(leaf.access, row, &value):
                 self.truths[i] = UNDECIDED
             else:
                 self.truths[i] = <uint8_t>quick_truth(leaf, &value)
@@ -264,7 +264,7 @@ cdef class Sweep:
             if not asked.count:
                 continue
             leaf = &self.program.leaves[at]
-            place = self.places[leaf.access.slot] if leaf.kind < GENERAL else -1
+            place = self.places[leaf.slot] if leaf.kind < GENERAL else -1
             if typed and place >= 0 and leaf.kind == NUMBER:
                 self.ask_numbers(leaf, asked, values + place)
             elif typed and place >= 0 and self.memory[at] is not NULL:
@@ -393,7 +393,7 @@ cdef object packed_truth(Program program, PackedMessages messages, int question,
                     row = sweep.run(row, answers, evaluating)
             if row == messages.rows:
                 return answer
-            error = raised_error(program, &sweep.scratch, row)
+            error = raised_error(program.text, &sweep.scratch, row)
             if question == MATCH_OR_RAISE or not isinstance(error, SelectorEvaluationError):
                 raise error
             answers[row] = 0 if question == MATCH_OR_REJECT else -2

@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t
 
 from pyengine._engine.index.growing cimport Growing
 from pyengine._engine.index.selectivity cimport Selectivity
-from pyengine._engine.selector.program cimport Program
+from pyengine._engine.index.requirements cimport LeafGraph
 
 
 cdef enum:
@@ -48,9 +48,9 @@ cdef class AccessPredicates:
     cdef bint known              # some leaf is not left to the program
     cdef bint quiet              # no leaf raises, or is left to the program
 
-    # Finds the access predicates of a program whose slot s is slots[s]; returns their cost, CERTAIN if there are none.
-    cdef double choose(self, Program program, const int* slots) except -1
-    cdef bint is_alternation(self, Program program) noexcept nogil
-    cdef int lay_edges(self, Program program, const int* slots) except -1
+    # Finds the access predicates of a graph; returns their cost, CERTAIN if there are none.
+    cdef double choose(self, const LeafGraph* graph) except -1
+    cdef bint is_alternation(self, const LeafGraph* graph) noexcept nogil
+    cdef int lay_edges(self, const LeafGraph* graph) except -1
     cdef bint augment(self, int sink, double* flow) noexcept nogil
-    cdef bint decides(self, Program program, const Jump* jump) except -1
+    cdef bint decides(self, const LeafGraph* graph, const Jump* jump) except -1

@@ -8,7 +8,8 @@ from pyengine._engine.index.growing cimport growing
 from pyengine._engine.index.leaf_truths cimport Truths, truths_of
 from pyengine._engine.index.selectivity cimport Selectivity
 from pyengine._engine.java.value cimport FALSE, TRUE, UNKNOWN
-from pyengine._engine.selector.program cimport ACCEPT, FLAG, REJECT, TEXT, Leaf, Program
+from pyengine._engine.index.requirements cimport LeafGraph
+from pyengine._engine.selector.program cimport ACCEPT, FLAG, REJECT, TEXT, Leaf
 
 cdef enum:
     MOST_LEAVES = 128        # of a graph whose cut is looked for by flow
@@ -26,29 +27,30 @@ cdef class AccessPredicates:
         self.reached_by = growing(sizeof(int32_t))
         self.queue = growing(sizeof(int32_t))
 
-    cdef bint is_alternation(self, Program program) noexcept nogil:
+    cdef bint is_alternation(self, const LeafGraph* graph) noexcept nogil:
         """Whether it is an OR of leaves: each that is not TRUE leaves it to the next."""
         cdef int index, target
-        for index in range(program.start, program.leaf_count):
-            target = index + 1 if index + 1 < program.leaf_count else <int> REJECT
-            if program.leaves[index].next[<int> TRUE] != ACCEPT or program.leaves[index].next[<int> FALSE] != target:
+        for index in range(graph.start, graph.count):
+            target = index + 1 if index + 1 < graph.count else <int> REJECT
+            if graph.leaves[index].next[<int> TRUE] != ACCEPT or graph.leaves[index].next[<int> FALSE] != target:
                 return False
-            if program.leaves[index].next[<int> UNKNOWN] != target:
+            if graph.leaves[index].next[<int> UNKNOWN] != target:
                 return False
         return True
 
-    cdef double choose(self, Program program, const int* slots) except -1:
-        cdef int count = program.leaf_count, index
+    cdef double choose(self, const LeafGraph* graph) except -1:
+        cdef int count = graph.count, index
         cdef double flow = 0, cost = 0
         cdef Edge* edge
         cdef Jump* jump
         cdef int32_t* reached
         cdef bint alternation
         self.jumps.size = 0
-        if program.start < 0:
+        if graph.start < 0:
+            self.known = False               # nothing is asked
             return CERTAIN
-        self.lay_edges(program, slots)
-        alternation = self.is_alternation(program)
+        self.lay_edges(graph)
+        alternation = self.is_alternation(graph)
         self.reached_by.size = 0
         reached = <int32_t*> self.reached_by.more(count + 1)
         self.queue.size = 0
@@ -70,11 +72,11 @@ cdef class AccessPredicates:
             jump = <Jump*> self.jumps.more(1)
             jump.leaf = edge.source
             jump.mask = edge.mask
-            jump.decides = edge.target == count and self.quiet and (alternation or self.decides(program, jump))
+            jump.decides = edge.target == count and self.quiet and (alternation or self.decides(graph, jump))
         return min(cost, <double> CERTAIN)
 
-    cdef int lay_edges(self, Program program, const int* slots) except -1:
-        cdef int index, truth, other, mask, target, count = program.leaf_count
+    cdef int lay_edges(self, const LeafGraph* graph) except -1:
+        cdef int index, truth, other, mask, target, count = graph.count
         cdef const Leaf* leaf
         cdef Edge* edge
         cdef Truths* truths
@@ -84,20 +86,20 @@ cdef class AccessPredicates:
         self.truths.more(count)
         reached = <uint8_t*> self.queue.more(count + 1)
         memset(reached, 0, count + 1)
-        reached[program.start] = 1
+        reached[graph.start] = 1
         self.quiet = True
         self.known = False
-        for index in range(program.start, count):
+        for index in range(graph.start, count):
             if not reached[index]:
                 continue
-            leaf = &program.leaves[index]
+            leaf = &graph.leaves[index]
             truths = &(<Truths*> self.truths.items)[index]
             known = truths_of(leaf, truths)
             self.known |= known
             if not known:
                 self.quiet = False
                 memset(truths, 0, sizeof(Truths))
-            if program.nodes[leaf.node].can_raise > 1 and not TEXT <= leaf.kind <= FLAG:
+            if leaf.can_raise > 1 and not TEXT <= leaf.kind <= FLAG:
                 self.quiet = False
                 if self.errors_count:
                     edge = <Edge*> self.edges.more(1)
@@ -114,7 +116,7 @@ cdef class AccessPredicates:
                 edge.source = index
                 edge.target = count if target == ACCEPT else target
                 edge.mask = mask if known else -1
-                edge.room = self.selectivity.part_of(leaf, truths, slots[leaf.access.slot], mask) if known else CERTAIN
+                edge.room = self.selectivity.part_of(leaf, truths, leaf.slot, mask) if known else CERTAIN
                 edge.back = 0
                 if target >= 0:
                     reached[target] = 1
@@ -163,19 +165,19 @@ cdef class AccessPredicates:
         flow[0] += most
         return True
 
-    cdef bint decides(self, Program program, const Jump* jump) except -1:
+    cdef bint decides(self, const LeafGraph* graph, const Jump* jump) except -1:
         """Whether no way leads to REJECT once the jump's leaf has a truth of its mask, whatever the others have."""
         cdef int index, truth, target
         cdef uint8_t* reached
         self.queue.size = 0
-        reached = <uint8_t*> self.queue.more(program.leaf_count + 1)
-        memset(reached, 0, program.leaf_count)
-        reached[program.start] = 1
-        for index in range(program.start, program.leaf_count):
+        reached = <uint8_t*> self.queue.more(graph.count + 1)
+        memset(reached, 0, graph.count)
+        reached[graph.start] = 1
+        for index in range(graph.start, graph.count):
             for truth in range(FALSE, UNKNOWN + 1):
                 if not reached[index] or index == jump.leaf and not jump.mask >> truth & 1:
                     continue
-                target = program.leaves[index].next[truth]
+                target = graph.leaves[index].next[truth]
                 if target == REJECT:
                     return False
                 if target >= 0:

@@ -9,10 +9,12 @@ A search that runs meanwhile does not see a new entry, because the entry is not 
 """
 
 from cython cimport final
+from libc.stdint cimport int32_t
 
 from pyengine._engine.index.bucket_verdicts cimport BucketVerdicts
 from pyengine._engine.index.requirement_list cimport Requirement, RequirementList
-from pyengine._engine.index.segment cimport Segment, Subscription
+from pyengine._engine.index.segment cimport Segment
+from pyengine._engine.index.subscription cimport Subscription
 
 
 @final
@@ -23,7 +25,7 @@ cdef class AppendSegment:
     cdef int room                        # entries
 
     cdef bint add(self, Subscription subscription) except -1         # False: it is full
-    cdef int add_entry(self, Subscription subscription, int first, int stop) except -1
+    cdef int add_entry(self, Subscription subscription, int32_t hit, int first, int stop) except -1
     cdef void refuse(self, const Requirement* requirement) noexcept  # in every bucket
 
 

@@ -3,6 +3,7 @@
 
 from cython cimport final
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -17,10 +18,10 @@ from pyengine._engine.index.segment cimport (
     LINE,
     OPEN_TO_PROGRAMS,
     Segment,
-    Subscription,
     Table,
     first_text_stretch,
 )
+from pyengine._engine.index.subscription cimport Subscription
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 
 
@@ -32,18 +33,22 @@ cdef class AppendSegment:
         cdef Segment segment = self.segment
         cdef int32_t[MOST_BRANCHES + 1] bounds
         cdef int branch, count
-        self.requirements.reserve_leaves(subscription.program.leaf_count)
+        cdef int32_t hit
+        self.requirements.reserve_leaves(subscription.graph.count)
         count = self.requirements.branches_of(subscription, bounds)
         if segment.size + count > self.room:
             return False
+        hit = segment.size
         for branch in range(count):
-            self.add_entry(subscription, bounds[branch], bounds[branch + 1])
+            self.add_entry(subscription, hit, bounds[branch], bounds[branch + 1])
+        subscription.segment = <void*> segment
+        subscription.hit = hit
         segment.members += 1
-        segment.needs_gil |= subscription.program.needs_gil
-        segment.widest = max(segment.widest, <int> len(subscription.program.names))
+        segment.needs_gil |= subscription.graph.needs_gil
+        segment.widest = max(segment.widest, subscription.widest())
         return True
 
-    cdef int add_entry(self, Subscription subscription, int first, int stop) except -1:
+    cdef int add_entry(self, Subscription subscription, int32_t hit, int first, int stop) except -1:
         cdef Segment segment = self.segment
         cdef int32_t entry = segment.size
         cdef int64_t index
@@ -54,12 +59,12 @@ cdef class AppendSegment:
         for index in range(self.requirements.size):
             self.refuse(&self.requirements.at[index])
             self.verdicts.judge(&self.requirements.at[index])
-        segment.entries.append(subscription)
         segment.subscriptions[entry] = <PyObject*> subscription
-        segment.keys[entry] = <PyObject*> subscription.key
+        segment.keys[entry] = subscription.key
         segment.numbers[entry] = subscription.number
-        subscription.settle(segment, entry)
-        segment.order[entry] = subscription.places[0]
+        segment.order[entry] = hit
+        if entry == hit:
+            Py_INCREF(subscription)
         segment.size += 1
         return 0
 
@@ -89,7 +94,7 @@ cdef AppendSegment append_segment_of(Segment model, int room):
     segment.lines = (room + LINE - 1) // LINE
     segment.hit_lines = segment.alive_lines = segment.lines
     segment.words = (segment.lines + 7) // 8
-    segment.entries = []
+    segment.owns = True
     segment.subscriptions = <PyObject**> allocate_sparse_zeros((room + 1) * sizeof(PyObject*))
     segment.numbers = <int64_t*> allocate_sparse_zeros((room + 1) * sizeof(int64_t))
     segment.keys = <PyObject**> allocate_sparse_zeros((room + 1) * sizeof(PyObject*))

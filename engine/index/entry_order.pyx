@@ -12,7 +12,8 @@ cdef enum:
     HALF = 127       # positions of lower bounds, and as many of upper
 
 
-cdef object positions_of(Py_ssize_t size, object entries, object slots, object upper, object bounds):
+def positions_of(Py_ssize_t size, entries, slots, upper, bounds):
+    """See entry_order.pxd."""
     popular = numpy.argsort(-numpy.bincount(slots), kind="stable")[:MOST_SLOTS]
     positions = numpy.zeros((size, len(popular)), numpy.uint8)
     for column, slot in enumerate(popular.tolist()):
@@ -23,21 +24,23 @@ cdef object positions_of(Py_ssize_t size, object entries, object slots, object u
             positions[entries[chosen], column] = (
                 1 + HALF * above + numpy.searchsorted(cuts, bounds[chosen], side="right")
             )
+            yield
     return positions
 
 
-cdef tuple parted(object members, object usable, object positions, Py_ssize_t size):
+def parted(members, usable, positions, Py_ssize_t size):
     """``(clusters, left)``: clusters are so many times ``size``; within lines there are those of words."""
     cdef list done = [], waiting = [(members, usable)]
     cdef Py_ssize_t count
     left = members[:0]
     while waiting:
+        yield
         members, usable = waiting.pop()
         asked = numpy.count_nonzero(positions[members], axis=0) * usable if len(members) > size else usable[:0]
         if not len(asked) or asked.max() < size:
             count = len(members) // size * size
             if size == LINE and count:
-                words, others = parted(members[:count], usable, positions, WORD)
+                words, others = yield from parted(members[:count], usable, positions, WORD)
                 done += [*words, others]
             else:
                 done.append(members[:count])
@@ -56,7 +59,8 @@ cdef tuple parted(object members, object usable, object positions, Py_ssize_t si
     return done, left
 
 
-cdef object clustered(object members, object positions, Py_ssize_t first):
-    done, left = parted(members, numpy.ones(positions.shape[1], bool), positions, LINE)
+def clustered(members, positions, Py_ssize_t first):
+    """See entry_order.pxd."""
+    done, left = yield from parted(members, numpy.ones(positions.shape[1], bool), positions, LINE)
     head = -first % LINE
     return numpy.concatenate([left[:head], *done, left[head:]])

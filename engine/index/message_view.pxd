@@ -82,8 +82,7 @@ cdef class Event:
     cdef void clear(self) noexcept                               # after read
     cdef void forget(self) noexcept nogil                        # what the scratch holds; after columns
     cdef int see(self, int slot) noexcept nogil                  # has values[slot] read; -1 without memory
-    # matches() of a program, whose slot s is slots[s] here: FALSE, TRUE or RAISED
-    cdef int ask(self, Program program, const int* slots) noexcept nogil
+    cdef int ask(self, const PyObject* subscription) noexcept nogil      # matches() of it: FALSE, TRUE or RAISED
     cdef int reserve(self, int slots) except -1
 
 

@@ -18,6 +18,8 @@ from pyengine._engine.lowlevel.dict_entries cimport pyengine_next
 from pyengine._engine.message.message cimport Message
 from pyengine._engine.columns.plan cimport as_property
 from pyengine._engine.selector.interpreter cimport general_truth
+from pyengine._engine.index.requirements cimport LeafGraph
+from pyengine._engine.index.subscription cimport Subscription
 from pyengine._engine.selector.program cimport ACCEPT, GENERAL, Leaf, Program, leaf_truth
 from pyengine._engine.selector.row cimport found_value, read_slot
 from pyengine._engine.java.sortable cimport double_to_sortable_long
@@ -473,23 +475,26 @@ cdef class Event:
         self.read_in[slot] = self.row_number
         return self.cell(slot, self.row, &self.values[slot])
 
-    cdef int ask(self, Program program, const int* slots) noexcept nogil:
-        cdef int at = program.start, truth, index, slot
+    cdef int ask(self, const PyObject* subscription) noexcept nogil:
+        cdef const LeafGraph* graph = &(<Subscription> subscription).graph
+        cdef const int* slots
         cdef const Leaf* leaf
+        cdef int at = graph.start, truth, index, slot
         while at >= 0:
-            leaf = &program.leaves[at]
+            leaf = &graph.leaves[at]
             if leaf.kind < GENERAL:
-                slot = slots[leaf.access.slot]
-                if self.see(slot) < 0:
+                if self.see(leaf.slot) < 0:
                     return fail(NO_MEMORY, &self.scratch)
-                truth = leaf_truth(leaf, &self.values[slot], &self.scratch)
+                truth = leaf_truth(leaf, &self.values[leaf.slot], &self.scratch)
             else:
+                slots = (<Subscription> subscription).slots
                 for index in range(leaf.count):
                     slot = slots[leaf.slots[index]]
                     if self.see(slot) < 0:
                         return fail(NO_MEMORY, &self.scratch)
                     self.gathered[leaf.slots[index]] = self.values[slot]
-                truth = general_truth(program, leaf, self.gathered, self.body, &self.scratch)
+                truth = general_truth(
+                    (<Subscription> subscription).program, leaf, self.gathered, self.body, &self.scratch)
             if truth == RAISED:
                 return RAISED
             at = leaf.next[truth]

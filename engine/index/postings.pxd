@@ -71,8 +71,7 @@ cdef struct Searched:            # working memory of one match
 cdef class Postings:
     cdef int count               # subscriptions: places 0 to count - 1
     cdef int scanned             # first place of those without postings
-    cdef list subscriptions      # by place
-    cdef PyObject** members      # the same
+    cdef PyObject** members      # Subscription by place; the segment owns them
     cdef PostedColumn* columns
     cdef int column_count
     cdef Point* points           # of texts; ``first``: its list, ``code``: its number from 1

@@ -134,7 +134,7 @@ cdef class Postings:
             assert 0 <= self.postings[index] >> 1 < self.scanned
         for place in range(self.count):
             assert self.first_steps[place] <= self.first_steps[place + 1]
-            assert self.members[place] == <PyObject*> self.subscriptions[place]
+            assert self.members[place] != NULL
         for number in range(self.column_count):
             for index in range(1, self.columns[number].bound_count):
                 assert self.columns[number].bounds[index - 1] < self.columns[number].bounds[index]

@@ -12,9 +12,11 @@ from pyengine._engine.index.constants cimport Point
 from pyengine._engine.index.growing cimport Growing
 from pyengine._engine.index.postings cimport Postings
 from pyengine._engine.index.residual cimport Step
-from pyengine._engine.index.segment cimport Subscription
+from pyengine._engine.index.requirements cimport LeafGraph
+from pyengine._engine.index.subscription cimport Subscription
+from pyengine._engine.index.selectivity cimport Selectivity
 from pyengine._engine.java.value cimport Scratch, Value
-from pyengine._engine.selector.program cimport Leaf, Program
+from pyengine._engine.selector.program cimport Leaf
 
 
 cdef struct Posting:             # while the lists are made
@@ -36,9 +38,9 @@ cdef class PostingsBuilder:
     cdef Growing jumps           # Jump
     cdef list posted             # Subscription, in the order of ``listed``
     cdef list scanned
-    cdef list posted_programs    # of the posted: those of messages without lists and maps
-    cdef list scanned_programs
-    cdef list programs           # of both, by place
+    cdef Growing posted_graphs   # LeafGraph: of the posted, those of messages without lists and maps
+    cdef Growing scanned_graphs
+    cdef list plain_programs     # that own some of the graphs
     cdef dict column_of          # slot -> column
     cdef dict pattern_of         # (column, piece, at start, at end), or the address of a leaf -> pattern
     cdef list bounds             # [column]: Growing of int64
@@ -50,24 +52,30 @@ cdef class PostingsBuilder:
     cdef Growing pool
     cdef Growing targets         # two of a step: leaves, ACCEPT or REJECT
     cdef Growing first_step_of   # [leaf]
+    cdef Growing first_steps     # [place]
     cdef Growing requirements
     cdef Scratch scratch         # texts while it is built
 
-    # Takes those that the lists serve; returns the others.
-    cdef list take(self, list subscriptions, bint errors_count)
+    cdef int begin(self, Selectivity selectivity, bint errors_count) except -1
+    cdef bint take(self, Subscription it) except -1              # False: the lists do not serve it
     cdef int bits_serve(self, Subscription it) except -1         # Served
-    cdef Postings finish(self)           # None if it took none
+    # Afterwards, in this order: the columns; each place; the postings. ``made`` stays empty if none was taken.
+    cdef int lay_columns(self) except -1
+    cdef int lay_place(self, int place) except -1
+    cdef int lay_jumps(self, int place) except -1
+    cdef int lay_lists(self) except -1
     cdef int column(self, int slot) except -1
-    cdef int register(self, Subscription it, Program program, const Listed* listed) except -1
-    cdef int register_leaf(self, Subscription it, const Leaf* leaf) except -1
+    # The graph whose leaves are listed; it belongs to ``it``, or to one of ``plain_programs``.
+    cdef LeafGraph plain_graph(self, Subscription it) except *
+    cdef int register(self, const LeafGraph* graph, const Listed* listed) except -1
+    cdef int register_leaf(self, const Leaf* leaf) except -1
     cdef int register_text(self, int column, const Value* text) except -1
     cdef const uint8_t* copied(self, const uint8_t* bytes_, uint32_t length) except NULL
     cdef Point* find_text(self, int column, const Value* text) noexcept nogil
-    cdef int lay_columns(self) except -1
-    cdef int lay_lists(self) except -1
     cdef int list_posting(self, int64_t number, int32_t posting) except -1
-    cdef int list_jump(self, Subscription it, const Leaf* leaf, const Jump* jump, int32_t posting) except -1
-    cdef int lay_steps(self, Subscription it, Program program) except -1
-    cdef int lay_leaf(self, Subscription it, const Leaf* leaf) except -1
+    cdef int list_jump(self, const Leaf* leaf, const Jump* jump, int32_t posting) except -1
+    cdef LeafGraph* graph_at(self, int place) noexcept
+    cdef int lay_steps(self, const LeafGraph* graph) except -1
+    cdef int lay_leaf(self, const Leaf* leaf) except -1
     cdef int inside_step(self, const Leaf* leaf, int column, Step* step) except -1
     cdef Step* step(self, int yes, int no) except NULL

@@ -14,18 +14,20 @@ from pyengine._engine.index.pattern_automaton cimport PatternAutomaton, piece_of
 from pyengine._engine.index.postings cimport (
     COLUMN_LISTS, OF_FALSE, OF_NULL, OF_ODD, OF_PRESENT, OF_TRUE, PostedColumn, Postings, stretch_of,
 )
-from pyengine._engine.index.requirements cimport MOST_BRANCHES, find_branches, find_requirements, is_indexable, rejects
+from pyengine._engine.index.requirements cimport (
+    MOST_BRANCHES, LeafGraph, copy_branches, find_requirements, is_indexable, rejects,
+)
 from pyengine._engine.index.residual cimport (
     ASK_PROGRAM, BETWEEN_CODES, FAILS, FALSE_CODE, FIRST_STRETCH, MATCHES, NULL_CODE, ONE_OF_CODES, PATTERN_MATCHES,
     TRUE_CODE, Step,
 )
-from pyengine._engine.index.segment cimport Subscription
+from pyengine._engine.index.subscription cimport Subscription, graph_of
 from pyengine._engine.index.selectivity cimport Selectivity
 from pyengine._engine.java.value cimport FALSE, TRUE, UNKNOWN, Scratch, Value, free_scratch, take_scratch
 from pyengine._engine.selector.leaf_compiler cimport is_plain, plain_program
 from pyengine._engine.selector.like cimport Pattern
 from pyengine._engine.selector.program cimport (
-    ACCEPT, NUMBER, PATTERN, PREFIX, REJECT, TEXT, Leaf, Program, text_of, texts_of,
+    ACCEPT, NO_SLOT, NUMBER, PATTERN, PREFIX, REJECT, TEXT, Leaf, Program, text_of, texts_of,
 )
 
 import numpy
@@ -55,8 +57,9 @@ cdef class PostingsBuilder:
         self.jumps = growing(sizeof(Jump))
         self.posted = []
         self.scanned = []
-        self.posted_programs = []
-        self.scanned_programs = []
+        self.posted_graphs = growing(sizeof(LeafGraph))
+        self.scanned_graphs = growing(sizeof(LeafGraph))
+        self.plain_programs = []
         self.column_of = {}
         self.pattern_of = {}
         self.bounds = []
@@ -68,75 +71,84 @@ cdef class PostingsBuilder:
         self.pool = growing(sizeof(uint32_t))
         self.targets = growing(sizeof(int32_t))
         self.first_step_of = growing(sizeof(int32_t))
+        self.first_steps = growing(sizeof(int64_t))
         self.requirements = growing(sizeof(int32_t))
         self.made.automata = []
 
     def __dealloc__(self):
         free_scratch(&self.scratch)
 
-    cdef list take(self, list subscriptions, bint errors_count):
-        cdef Selectivity selectivity = Selectivity()
-        cdef Subscription it
-        cdef list others = []
-        cdef Listed* listed
-        cdef Jump* jumps
-        cdef int served, index, count
-        cdef double cost
-        cdef bint decided
-        cdef Program program
+    cdef int begin(self, Selectivity selectivity, bint errors_count) except -1:
         self.errors_count = errors_count
         self.chooser = AccessPredicates(selectivity, errors_count)
-        selectivity.take_sample(subscriptions)
-        for it in subscriptions:
-            served = self.bits_serve(it) if it.program.start >= 0 else WELL
-            if served == WELL or self.columns.size + len(it.program.names) > MOST_COLUMNS:
-                others.append(it)
-                continue
-            program = it.program if is_plain(it.program) else plain_program(it.program)
-            cost = self.chooser.choose(program, it.slots)
-            count = <int> self.chooser.jumps.size
-            jumps = <Jump*> self.chooser.jumps.items
-            decided = cost < CERTAIN
+        return 0
+
+    cdef LeafGraph plain_graph(self, Subscription it) except *:
+        cdef Program plain
+        cdef int index
+        if it.program is None or is_plain(it.program):
+            return it.graph
+        plain = plain_program(it.program)
+        for index in range(plain.leaf_count):
+            if plain.leaves[index].slot != NO_SLOT:
+                plain.leaves[index].slot = it.slots[plain.leaves[index].slot]
+        self.plain_programs.append(plain)
+        return graph_of(plain)
+
+    cdef bint take(self, Subscription it) except -1:
+        cdef Listed* listed
+        cdef Jump* jumps
+        cdef int index, count, served = self.bits_serve(it) if it.graph.start >= 0 else WELL
+        cdef double cost
+        cdef bint decided
+        cdef LeafGraph graph
+        if served == WELL or self.columns.size + it.graph.count > MOST_COLUMNS:
+            return False
+        graph = self.plain_graph(it)
+        cost = self.chooser.choose(&graph)
+        count = <int> self.chooser.jumps.size
+        jumps = <Jump*> self.chooser.jumps.items
+        decided = cost < CERTAIN
+        for index in range(count):
+            decided = decided and jumps[index].decides
+        if served == WHOLLY and cost > (DECIDED_BESIDE_BITS if decided else CANDIDATE_BESIDE_BITS):
+            return False
+        if decided or cost <= (CANDIDATE_BESIDE_SCAN if served == NOT_AT_ALL else CANDIDATE_BESIDE_SOME):
+            listed = <Listed*> self.listed.more(1)
+            listed.first, listed.count, listed.decided = self.jumps.size, count, decided
             for index in range(count):
-                decided = decided and jumps[index].decides
-            if served == WHOLLY and cost > (DECIDED_BESIDE_BITS if decided else CANDIDATE_BESIDE_BITS):
-                others.append(it)
-            elif decided or cost <= (CANDIDATE_BESIDE_SCAN if served == NOT_AT_ALL else CANDIDATE_BESIDE_SOME):
-                listed = <Listed*> self.listed.more(1)
-                listed.first, listed.count, listed.decided = self.jumps.size, count, decided
-                for index in range(count):
-                    (<Jump*> self.jumps.more(1))[0] = jumps[index]
-                self.posted.append(it)
-                self.posted_programs.append(program)
-                self.register(it, program, listed)
-            elif self.chooser.known:
-                self.scanned.append(it)
-                self.scanned_programs.append(program)
-                self.register(it, program, NULL)
-            else:
-                others.append(it)
-        return others
+                (<Jump*> self.jumps.more(1))[0] = jumps[index]
+            self.posted.append(it)
+            (<LeafGraph*> self.posted_graphs.more(1))[0] = graph
+            self.register(&graph, listed)
+            return True
+        if self.chooser.known:
+            self.scanned.append(it)
+            (<LeafGraph*> self.scanned_graphs.more(1))[0] = graph
+            self.register(&graph, NULL)
+            return True
+        return False
 
     cdef int bits_serve(self, Subscription it) except -1:
-        cdef Program program = it.program
+        cdef const LeafGraph* graph = &it.graph
         cdef int32_t[MOST_BRANCHES + 1] stops
-        cdef int branch, index, other, count, branches = find_branches(program, stops)
+        cdef int branch, index, other, count, branches = copy_branches(graph, stops)
         cdef bint whole, equality, indexed, every_equality = True, every_whole = True
         cdef const Leaf* leaf
         cdef int32_t* found
         self.requirements.size = 0
-        found = <int32_t*> self.requirements.more(program.leaf_count + 1)
+        found = <int32_t*> self.requirements.more(graph.count + 1)
         for branch in range(branches):
-            count = find_requirements(program, stops[branch], stops[branch + 1], self.errors_count, found, &whole)
+            count = find_requirements(graph, stops[branch], stops[branch + 1], self.errors_count, found, &whole)
             equality = indexed = False
             for index in range(count):
-                leaf = &program.leaves[found[index]]
+                leaf = &graph.leaves[found[index]]
                 if not is_indexable(leaf):
                     whole = False
                     continue
                 indexed = True
                 for other in range(index):
-                    if program.leaves[found[other]].access.slot == leaf.access.slot:
+                    if graph.leaves[found[other]].slot == leaf.slot:
                         whole = False
                 if leaf.kind == TEXT or leaf.kind == NUMBER and leaf.low == leaf.high:
                     equality |= not rejects(leaf, stops[branch + 1], TRUE) and rejects(
@@ -145,7 +157,7 @@ cdef class PostingsBuilder:
                 return NOT_AT_ALL
             every_whole &= whole
             every_equality &= equality
-        if every_whole and every_equality and not (branches > 1 and self.chooser.is_alternation(program)):
+        if every_whole and every_equality and not (branches > 1 and self.chooser.is_alternation(graph)):
             return WELL
         return WHOLLY if every_whole else IN_PART if branches == 1 else NOT_AT_ALL
 
@@ -158,18 +170,18 @@ cdef class PostingsBuilder:
             self.bounds.append(growing(sizeof(int64_t)))
         return known
 
-    cdef int register(self, Subscription it, Program program, const Listed* listed) except -1:
+    cdef int register(self, const LeafGraph* graph, const Listed* listed) except -1:
         """The constants of its leaves, or of its access predicates if they decide it."""
         cdef int index
         if listed != NULL and listed.decided:
             for index in range(listed.count):
-                self.register_leaf(it, &program.leaves[(<Jump*> self.jumps.items)[listed.first + index].leaf])
+                self.register_leaf(&graph.leaves[(<Jump*> self.jumps.items)[listed.first + index].leaf])
             return 0
-        for index in range(program.leaf_count):
-            self.register_leaf(it, &program.leaves[index])
+        for index in range(graph.count):
+            self.register_leaf(&graph.leaves[index])
         return 0
 
-    cdef int register_leaf(self, Subscription it, const Leaf* leaf) except -1:
+    cdef int register_leaf(self, const Leaf* leaf) except -1:
         cdef Truths truths
         cdef int column, index
         cdef bint plain, at_start, at_end
@@ -177,7 +189,7 @@ cdef class PostingsBuilder:
         cdef PostedColumn* columns
         if not truths_of(leaf, &truths):
             return 0
-        column = self.column(it.slots[leaf.access.slot])
+        column = self.column(leaf.slot)
         if leaf.kind == NUMBER:
             if leaf.real_low > INT64_MIN:
                 (<int64_t*> (<Growing> self.bounds[column]).more(1))[0] = leaf.real_low
@@ -250,29 +262,28 @@ cdef class PostingsBuilder:
         free_scratch(&scratch)
         return point
 
-    cdef Postings finish(self):
-        cdef Postings made = self.made
-        cdef Growing first_steps = growing(sizeof(int64_t))
-        cdef int place = 0
-        made.subscriptions = self.posted + self.scanned
-        self.programs = self.posted_programs + self.scanned_programs
-        made.count = <int> len(made.subscriptions)
-        made.scanned = <int> len(self.posted)
-        if made.count == 0:
-            return None
-        self.lay_columns()
-        for place in range(made.count):
-            (<int64_t*> first_steps.more(1))[0] = self.steps.size
-            if place >= made.scanned or not (<Listed*> self.listed.items)[place].decided:
-                self.lay_steps(made.subscriptions[place], self.programs[place])
-        (<int64_t*> first_steps.more(1))[0] = self.steps.size
-        self.lay_lists()
-        made.point_room, made.point_count = self.points.size, self.text_count
-        made.points = <Point*> self.points.keep()
-        made.steps = <Step*> self.steps.keep()
-        made.pool = <uint32_t*> self.pool.keep()
-        made.first_steps = <int64_t*> first_steps.keep()
-        return made
+    cdef LeafGraph* graph_at(self, int place) noexcept:
+        if place < self.made.scanned:
+            return &(<LeafGraph*> self.posted_graphs.items)[place]
+        return &(<LeafGraph*> self.scanned_graphs.items)[place - self.made.scanned]
+
+    cdef int lay_place(self, int place) except -1:
+        (<int64_t*> self.first_steps.more(1))[0] = self.steps.size
+        if place >= self.made.scanned:
+            return self.lay_steps(self.graph_at(place))
+        return self.lay_jumps(place)
+
+    cdef int lay_jumps(self, int place) except -1:
+        cdef const Listed* listed = &(<Listed*> self.listed.items)[place]
+        cdef const LeafGraph* graph = self.graph_at(place)
+        cdef const Jump* jump
+        cdef int64_t index
+        if not listed.decided:
+            self.lay_steps(graph)
+        for index in range(listed.count):
+            jump = &(<Jump*> self.jumps.items)[listed.first + index]
+            self.list_jump(&graph.leaves[jump.leaf], jump, 2 * place + jump.decides)
+        return 0
 
     cdef int lay_columns(self) except -1:
         """Their bounds, and where the lists of each begin."""
@@ -283,10 +294,11 @@ cdef class PostingsBuilder:
         cdef Listed* listed
         cdef Jump* jump
         cdef const Leaf* leaf
-        cdef Subscription it
         cdef int64_t index
         cdef int number, place
         cdef int64_t[::1] cut
+        made.scanned = <int> len(self.posted)
+        made.count = <int> (len(self.posted) + len(self.scanned))
         for number in range(self.columns.size):
             bounds = self.bounds[number]
             columns[number].first_list = COLUMN_LISTS * number
@@ -305,12 +317,11 @@ cdef class PostingsBuilder:
         for index in range(self.points.size):
             (<Point*> self.points.items)[index].first += <int32_t> (COLUMN_LISTS * self.columns.size)
         for place in range(made.scanned):
-            it = made.subscriptions[place]
             listed = &(<Listed*> self.listed.items)[place]
             for index in range(listed.count):
                 jump = &(<Jump*> self.jumps.items)[listed.first + index]
-                leaf = &(<Program> self.programs[place]).leaves[jump.leaf]
-                number = self.column(it.slots[leaf.access.slot])
+                leaf = &self.graph_at(place).leaves[jump.leaf]
+                number = self.column(leaf.slot)
                 if leaf.kind == NUMBER and columns[number].tree_leaves == 0:
                     columns[number].tree_leaves = 1
                     while columns[number].tree_leaves <= columns[number].bound_count:
@@ -326,9 +337,9 @@ cdef class PostingsBuilder:
         made.number, made.posting = number, posting
         return 0
 
-    cdef int list_jump(self, Subscription it, const Leaf* leaf, const Jump* jump, int32_t posting) except -1:
+    cdef int list_jump(self, const Leaf* leaf, const Jump* jump, int32_t posting) except -1:
         """The lists of the values that take a jump, or may."""
-        cdef int number = self.column(it.slots[leaf.access.slot]), index, mask = jump.mask
+        cdef int number = self.column(leaf.slot), index, mask = jump.mask
         cdef const PostedColumn* column = &self.made.columns[number]
         cdef Truths truths
         cdef int64_t low, high
@@ -376,17 +387,8 @@ cdef class PostingsBuilder:
         cdef Growing starts = growing(sizeof(int64_t)), postings = growing(sizeof(int32_t))
         cdef int64_t* start
         cdef const Posting* posting
-        cdef const Listed* listed
-        cdef const Jump* jump
-        cdef const Leaf* leaf
         cdef int64_t index
-        cdef int place
-        for place in range(made.scanned):
-            listed = &(<Listed*> self.listed.items)[place]
-            for index in range(listed.count):
-                jump = &(<Jump*> self.jumps.items)[listed.first + index]
-                leaf = &(<Program> self.programs[place]).leaves[jump.leaf]
-                self.list_jump(made.subscriptions[place], leaf, jump, 2 * place + jump.decides)
+        (<int64_t*> self.first_steps.more(1))[0] = self.steps.size
         start = <int64_t*> starts.more(made.list_count + 2)
         for index in range(self.all_postings.size):
             start[(<Posting*> self.all_postings.items)[index].number + 2] += 1
@@ -400,6 +402,11 @@ cdef class PostingsBuilder:
             start[posting.number + 1] += 1
         made.starts = <int64_t*> starts.keep()
         made.postings = <int32_t*> postings.keep()
+        made.point_room, made.point_count = self.points.size, self.text_count
+        made.points = <Point*> self.points.keep()
+        made.steps = <Step*> self.steps.keep()
+        made.pool = <uint32_t*> self.pool.keep()
+        made.first_steps = <int64_t*> self.first_steps.keep()
         return 0
 
     cdef Step* step(self, int yes, int no) except NULL:
@@ -408,7 +415,7 @@ cdef class PostingsBuilder:
         targets[0], targets[1] = yes, no
         return made
 
-    cdef int lay_steps(self, Subscription it, Program program) except -1:
+    cdef int lay_steps(self, const LeafGraph* graph) except -1:
         cdef int64_t first = self.steps.size, former_pool = self.pool.size, index
         cdef int32_t* step_of
         cdef int32_t target
@@ -416,10 +423,10 @@ cdef class PostingsBuilder:
         cdef Step* step
         self.targets.size = 0
         self.first_step_of.size = 0
-        self.first_step_of.more(program.leaf_count + 1)
-        for leaf in range(program.start, program.leaf_count):
+        self.first_step_of.more(graph.count + 1)
+        for leaf in range(graph.start, graph.count):
             (<int32_t*> self.first_step_of.items)[leaf] = <int32_t> (self.steps.size - first)
-            self.lay_leaf(it, &program.leaves[leaf])
+            self.lay_leaf(&graph.leaves[leaf])
         step_of = <int32_t*> self.first_step_of.items
         if self.steps.size - first > MOST_STEPS:
             self.steps.size, self.pool.size = first, former_pool
@@ -442,7 +449,7 @@ cdef class PostingsBuilder:
                     step.yes = <int16_t> jump
         return 0
 
-    cdef int lay_leaf(self, Subscription it, const Leaf* leaf) except -1:
+    cdef int lay_leaf(self, const Leaf* leaf) except -1:
         """The inside of a leaf, then classes of values that lead elsewhere than those behind them."""
         cdef Truths truths
         cdef Step* step
@@ -454,7 +461,7 @@ cdef class PostingsBuilder:
         if not truths_of(leaf, &truths):
             self.step(REJECT, REJECT).kind = ASK_PROGRAM
             return 0
-        number = self.column(it.slots[leaf.access.slot])
+        number = self.column(leaf.slot)
         column = &self.made.columns[number]
         targets[0], targets[1] = leaf.next[truths.of_null], leaf.next[truths.of_false]
         targets[2], targets[3] = leaf.next[truths.of_true], leaf.next[truths.of_number]

@@ -11,7 +11,8 @@ from cython cimport final
 from libc.stdint cimport int32_t, int64_t
 
 from pyengine._engine.index.constants cimport Point
-from pyengine._engine.index.segment cimport Segment, Subscription
+from pyengine._engine.index.segment cimport Segment
+from pyengine._engine.index.subscription cimport Subscription
 from pyengine._engine.java.value cimport Value
 from pyengine._engine.selector.program cimport Leaf
 
@@ -46,7 +47,7 @@ cdef class RequirementList:
     cdef int leaf_room
 
     cdef int reserve_leaves(self, int count) except -1               # of the longest program
-    # find_branches, but one if an index can look at none of the requirements of some branch
+    # copy_branches, but one if an index can look at none of the requirements of some branch
     cdef int branches_of(self, Subscription subscription, int32_t* bounds) noexcept
     cdef bint is_indexed(self, Subscription subscription, int first, int stop) noexcept
     cdef int collect(self, Subscription subscription, int32_t entry, int first, int stop) except -1

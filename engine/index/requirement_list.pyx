@@ -9,8 +9,9 @@ from libc.string cimport memset
 from pyengine._engine.index.constants cimport Point, point_kind, reading_of, seek
 from pyengine._engine.index.message_view cimport WORD, Reading, point_of
 from pyengine._engine.index.partitions cimport EXACT
-from pyengine._engine.index.requirements cimport find_branches, find_requirements, is_indexable, rejects
-from pyengine._engine.index.segment cimport Segment, Subscription, Table
+from pyengine._engine.index.requirements cimport copy_branches, find_requirements, is_indexable, rejects
+from pyengine._engine.index.segment cimport Segment, Table
+from pyengine._engine.index.subscription cimport Subscription
 from pyengine._engine.java.sortable cimport double_to_sortable_long
 from pyengine._engine.java.value cimport FALSE, LONG, TRUE, UNKNOWN, Value
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize
@@ -33,7 +34,7 @@ cdef class RequirementList:
         return 0
 
     cdef int branches_of(self, Subscription subscription, int32_t* bounds) noexcept:
-        cdef int branch, count = find_branches(subscription.program, bounds)
+        cdef int branch, count = copy_branches(&subscription.graph, bounds)
         for branch in range(count):
             if count > 1 and not self.is_indexed(subscription, bounds[branch], bounds[branch + 1]):
                 bounds[1] = bounds[count]
@@ -45,8 +46,8 @@ cdef class RequirementList:
         cdef bint whole
         cdef int index
         for index in range(find_requirements(
-                subscription.program, first, stop, self.segment.errors_count, self.leaves, &whole)):
-            if is_indexable(&subscription.program.leaves[self.leaves[index]]):
+                &subscription.graph, first, stop, self.segment.errors_count, self.leaves, &whole)):
+            if is_indexable(&subscription.graph.leaves[self.leaves[index]]):
                 return True
         return False
 
@@ -57,17 +58,17 @@ cdef class RequirementList:
         cdef int index, slot
         cdef bint whole
         cdef int count = find_requirements(
-            subscription.program, first, stop, segment.errors_count, self.leaves, &whole)
+            &subscription.graph, first, stop, segment.errors_count, self.leaves, &whole)
         cdef int64_t start = self.size, other
-        if stop - first < subscription.program.leaf_count:
+        if stop - first < subscription.graph.count:
             # If another branch raises, this one alone does not say that all of it matches.
-            whole = whole and subscription.program.nodes[subscription.program.root].can_raise <= 1
+            whole = whole and subscription.graph.can_raise <= 1
         for index in range(count):
-            leaf = &subscription.program.leaves[self.leaves[index]]
+            leaf = &subscription.graph.leaves[self.leaves[index]]
             if not is_indexable(leaf):
                 whole = False
                 continue
-            slot = subscription.slots[leaf.access.slot]
+            slot = leaf.slot
             for other in range(start, self.size):
                 if segment.tables[self.at[other].table].slot == slot:
                     break           # one row of bits a slot: a second requirement on it is left to the program

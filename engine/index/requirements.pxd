@@ -9,12 +9,23 @@ A selector that is an OR falls into *branches*, the stretches of leaves of its p
 one of them does. A branch is asked as if it were alone: what leaves it to the next is REJECT.
 """
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint8_t
+from libc.string cimport memcpy
 
 from pyengine._engine.java.value cimport BOOLEAN, EXACT_TYPES, IS_EQUAL
 from pyengine._engine.selector.program cimport (
     ABSENT, BY_RULE, FLAG, NO_RELATION, NUMBER, PREFIX, REJECT, TEXT, TEXTS, Leaf, Program,
 )
+
+
+cdef struct LeafGraph:    # what matches() asks of a compiled selector
+    const Leaf* leaves
+    int32_t count
+    int32_t start         # first leaf, ACCEPT or REJECT
+    uint8_t can_raise     # of the root node
+    uint8_t needs_gil
+    uint8_t branch_count
+    const int32_t* branches      # of find_branches; NULL: one branch
 
 
 cdef enum Possible:       # a set of Truth, as bits
@@ -40,10 +51,19 @@ cdef int find_branches(Program program, int32_t* into) noexcept nogil
 # leaves. ``whole``: there are no other leaves, and passing them all is ACCEPT. errors_count: a raise is not the same
 # as no match.
 cdef int find_requirements(
-    Program program, int first, int stop, bint errors_count, int32_t* into, bint* whole
+    const LeafGraph* graph, int first, int stop, bint errors_count, int32_t* into, bint* whole
 ) noexcept nogil
 # What follows from the truths a leaf may have, in a branch that ends at ``stop``.
 cdef int verdict_of(const Leaf* leaf, int stop, int possible, bint errors_count) noexcept nogil
+
+
+cdef inline int copy_branches(const LeafGraph* graph, int32_t* into) noexcept nogil:
+    """find_branches of a graph."""
+    if graph.branches == NULL:
+        into[0], into[1] = max(graph.start, 0), graph.count
+        return 1
+    memcpy(into, graph.branches, (graph.branch_count + 1) * sizeof(int32_t))
+    return graph.branch_count
 
 
 cdef inline bint is_boolean_rule(const Leaf* leaf) noexcept nogil:

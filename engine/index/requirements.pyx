@@ -52,14 +52,14 @@ cdef int find_branches(Program program, int32_t* into) noexcept nogil:
 
 
 cdef int find_requirements(
-    Program program, int first, int stop, bint errors_count, int32_t* into, bint* whole
+    const LeafGraph* graph, int first, int stop, bint errors_count, int32_t* into, bint* whole
 ) noexcept nogil:
-    cdef char* reached = <char*> try_allocate_zeros(program.leaf_count + 1, 1)
+    cdef char* reached = <char*> try_allocate_zeros(graph.count + 1, 1)
     cdef int leaf, truth, target, last = first, count = 0, others
     cdef bint raising = False, alone = True
     cdef const Leaf* tested
     whole[0] = False
-    if reached == NULL or program.start < 0:
+    if reached == NULL or graph.start < 0:
         free(reached)
         return 0
     reached[first] = 1
@@ -67,7 +67,7 @@ cdef int find_requirements(
     for leaf in range(first, stop):
         if not reached[leaf]:
             continue
-        tested = &program.leaves[leaf]
+        tested = &graph.leaves[leaf]
         others = 0
         if last <= leaf and not raising:
             into[count] = leaf
@@ -87,7 +87,7 @@ cdef int find_requirements(
             others = target + 1
             if target > last:
                 last = target
-        if errors_count and program.nodes[tested.node].can_raise > 1 and not TEXT <= tested.kind <= FLAG:
+        if errors_count and tested.can_raise > 1 and not TEXT <= tested.kind <= FLAG:
             raising = True
             alone = False
     free(reached)

@@ -11,7 +11,8 @@ from pyengine._engine.columns.column_views cimport ColumnViews
 from pyengine._engine.index.message_view cimport Event, Kinds, Reading
 from pyengine._engine.index.bucket_lookup cimport Sought
 from pyengine._engine.selector.program cimport Program
-from pyengine._engine.index.segment cimport Found, Placed, Segment, Subscription
+from pyengine._engine.index.segment cimport Found, Placed, Segment
+from pyengine._engine.index.subscription cimport Subscription
 
 
 cdef class Living:               # which entries of a segment are alive
@@ -28,6 +29,9 @@ cdef class Snapshot:
     cdef Program reader
     cdef tuple living
     cdef tuple tail
+    cdef list removed            # keys that were removed since: a match may return them
+    cdef frozenset idle_names    # that no subscription reads
+    cdef dict selectors          # text -> Selector, of few; None: not made yet
     cdef PyObject** segments     # borrowed from ``living``
     cdef const uint64_t** alive
     cdef PyObject** asked        # borrowed from ``tail``

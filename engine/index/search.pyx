@@ -11,7 +11,8 @@ from pyengine._engine.lowlevel.bits cimport highest_bit
 from pyengine._engine.index.message_view cimport Event, Kinds, Reading
 from pyengine._engine.index.bucket_lookup cimport Sought, place_many, place_one
 from pyengine._engine.selector.program cimport raised_error
-from pyengine._engine.index.segment cimport TOGETHER, Found, Line, Placed, Segment, Subscription, ask, reserve
+from pyengine._engine.index.segment cimport TOGETHER, Found, Line, Placed, Segment, ask, reserve
+from pyengine._engine.index.subscription cimport Subscription
 from pyengine._engine.java.value cimport RAISED
 
 from pyengine.errors import SelectorEvaluationError
@@ -50,18 +51,20 @@ cdef class Living:
         return copy
 
     cdef Living without(self, Subscription gone):
-        cdef int32_t place
         cdef Living it = self.own()
-        for place in gone.places[:gone.place_count]:
+        cdef int32_t place = self.segment.first_place(gone.hit)
+        while place >= 0:
             it.bits[place >> 6] &= ~(<uint64_t> 1 << (place & 63))
+            place = self.segment.place_after(place)
         it.count -= 1
         return it
 
     cdef Living with_one(self, Subscription new):
-        cdef int32_t place
         cdef Living it = self.own()
-        for place in new.places[:new.place_count]:
+        cdef int32_t place = self.segment.first_place(new.hit)
+        while place >= 0:
             it.bits[place >> 6] |= <uint64_t> 1 << (place & 63)
+            place = self.segment.place_after(place)
         it.count += 1
         return it
 
@@ -234,8 +237,8 @@ cdef class Search:
             raised.append(it)
         raised.sort(key=lambda it: (<Subscription> it).number)
         for it in raised:
-            if self.event.ask(it.program, it.slots) == RAISED:
-                error = raised_error(it.program, &self.event.scratch, row)
+            if self.event.ask(<PyObject*> it) == RAISED:
+                error = raised_error(it.text, &self.event.scratch, row)
                 if snapshot.errors_count or not isinstance(error, SelectorEvaluationError):
                     return error
         return None
@@ -300,15 +303,10 @@ cdef class Rows:
 
 
 cdef list alive_of(Living one):
-    cdef int place
+    cdef int32_t hit, place
     cdef list alive = []
-    cdef Subscription it
-    for place in range(one.segment.size):
-        if one.bits[place >> 6] >> (place & 63) & 1:
-            it = one.segment.entries[place]
-            if it.places[0] == place:
-                alive.append(it)
-    for place in range(one.segment.posted.count if one.segment.posted is not None else 0):
-        if one.bits[8 * one.segment.lines + (place >> 6)] >> (place & 63) & 1:
-            alive.append(one.segment.posted.subscriptions[place])
+    for hit in range(one.segment.hit_count()):
+        place = one.segment.first_place(hit)
+        if one.bits[place >> 6] >> (place & 63) & 1 and one.segment.at_hit(hit) != NULL:
+            alive.append(<Subscription> one.segment.at_hit(hit))
     return alive

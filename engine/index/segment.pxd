@@ -25,8 +25,6 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from pyengine._engine.index.message_view cimport Event, Reading
 from pyengine._engine.index.constants cimport Point
 from pyengine._engine.index.postings cimport Postings, Searched
-from pyengine._engine.selector.program cimport Program
-from pyengine._engine.matching.selector cimport Selector
 from pyengine._engine.java.value cimport Scratch
 
 
@@ -44,18 +42,6 @@ cdef enum:
     MOST_PICKED = 64             # entries that are asked one by one
     MOST_OPEN = 256              # entries whose intervals are asked together
     TOGETHER = 64                # messages whose values are placed together: the bits of Kinds
-
-
-cdef class Subscription:
-    cdef object key
-    cdef Selector selector
-    cdef Program program
-    cdef int64_t number          # place in the order of addition; never used again
-    cdef int* slots              # of the program -> of the event
-    cdef Segment segment         # None: in the tail
-    cdef int32_t* places         # its entries of the segment, one a branch
-    cdef int place_count
-    cdef int settle(self, Segment segment, int32_t place) except -1     # one more entry; of a new segment the first
 
 
 cdef struct Line:                # of entries, some of whose words are to be looked at
@@ -181,8 +167,10 @@ cdef class Segment:
     cdef bint errors_count
     cdef readonly bint needs_gil
     cdef int widest              # slots of the program with most
-    cdef list entries            # Subscription by place
-    cdef PyObject** subscriptions
+    cdef PyObject** subscriptions    # [place]
+    cdef bint owns               # one reference to each of its Subscriptions
+    cdef int32_t* first_places   # [hit]: of a Subscription, among entries and posted; of an append segment, itself
+    cdef int32_t* next_places    # [place]: the next entry of the same Subscription, -1 none; NULL: each has one
     cdef int64_t* numbers        # of its Subscriptions, in the order of addition; of an append segment, of arrival
     cdef PyObject** keys         # the same
     cdef bint consecutive        # each number is one more than the one before
@@ -205,6 +193,27 @@ cdef class Segment:
     cdef Scratch scratch
     cdef tuple blocks            # memory of the tables' bits
 
+    cdef inline int32_t first_place(self, int32_t hit) noexcept nogil:
+        return hit if self.shares else self.first_places[hit]
+
+    cdef inline int32_t place_after(self, int32_t place) noexcept nogil:
+        """The next place of the Subscription at a place; -1: there is none."""
+        if self.shares:
+            return place + 1 if place + 1 < self.size and self.order[place + 1] == self.order[place] else -1
+        return -1 if self.next_places == NULL or place >= self.lines * LINE else self.next_places[place]
+
+    cdef inline PyObject* at_hit(self, int32_t hit) noexcept nogil:
+        """The Subscription of a hit; NULL: of an append segment, there is none."""
+        cdef int32_t place = self.first_place(hit)
+        if self.shares and self.order[place] != place:
+            return NULL
+        return self.subscriptions[place] if place < self.lines * LINE else self.posted.members[place - self.lines * LINE]
+
+    cdef inline int32_t hit_count(self) noexcept nogil:
+        return self.size if self.shares else self.members
+
+    cdef void own(self) noexcept         # takes a reference to each of its Subscriptions
+    cdef void adopt(self) noexcept       # makes it the one that they lie in
     cdef uint64_t* bits(self, Py_ssize_t words) except NULL     # zeroed, from the begin of a cache line on
 
     cdef void share_buckets(self) noexcept                      # the memory of all, among the tables

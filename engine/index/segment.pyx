@@ -1,13 +1,14 @@
 # cython: freethreading_compatible=True, cdivision=True
 """See segment.pxd."""
 
-from cython cimport final
+from cython cimport final, no_gc_clear
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_XDECREF, Py_XINCREF
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free
 from libc.string cimport memset
 
-from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, resize, try_resize, try_resize_sparse
+from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros, try_resize, try_resize_sparse
 from pyengine._engine.lowlevel.bits cimport count_bits, lowest_bit, pyengine_prefetch
 from pyengine._engine.index.message_view cimport NOTHING, NUMERAL, WORD, Event, Reading
 from pyengine._engine.index.bit_blocks cimport (
@@ -20,6 +21,7 @@ from pyengine._engine.index.bitsets cimport (
 from pyengine._engine.index.constants cimport Point, reading_of, seek
 from pyengine._engine.index.postings cimport Searched
 from pyengine._engine.index.residual cimport MATCHES, PROGRAM
+from pyengine._engine.index.subscription cimport Subscription
 from pyengine._engine.java.value cimport FUNCTION_FAILED, NO_MEMORY, RAISED, TRUE, free_scratch
 
 import numpy
@@ -37,25 +39,6 @@ cdef enum:
 
 
 cdef uint64_t[8] NONE_WHOLE
-
-
-cdef class Subscription:
-    """One key with its selector; see segment.pxd."""
-
-    def __dealloc__(self):
-        free(self.slots)
-        free(self.places)
-
-    cdef int settle(self, Segment segment, int32_t place) except -1:
-        cdef int32_t* larger
-        if self.segment is not segment:
-            self.segment = segment
-            self.place_count = 0
-        larger = <int32_t*> resize(self.places, (self.place_count + 1) * sizeof(int32_t))
-        larger[self.place_count] = place
-        self.places = larger
-        self.place_count += 1
-        return 0
 
 
 cdef bint reserve(Found* found, int64_t more) noexcept nogil:
@@ -95,7 +78,7 @@ cdef void note_raised(Found* found, PyObject* subscription) noexcept nogil:
 
 cdef inline bint wants(Event event, PyObject* subscription, bint errors_count, Found* found) noexcept nogil:
     """Whether the program says so; if it raises that is noted."""
-    cdef int truth = event.ask((<Subscription> subscription).program, (<Subscription> subscription).slots)
+    cdef int truth = event.ask(subscription)
     cdef int problem
     if truth == RAISED:
         problem = event.scratch.problem
@@ -109,7 +92,7 @@ cdef void ask(Event event, PyObject* subscription, bint errors_count, Found* fou
     if wants(event, subscription, errors_count, found) and reserve(found, 1):
         found.numbers[found.size] = number
         if not found.keyless:
-            found.keys[found.size] = <PyObject*> (<Subscription> subscription).key
+            found.keys[found.size] = (<Subscription> subscription).key
         if found.size > found.first and found.numbers[found.size - 1] > number:
             found.unordered = True
         found.size += 1
@@ -160,6 +143,7 @@ cdef inline bint leaves(const Interval* interval, const Look* look) noexcept nog
 
 
 @final
+@no_gc_clear                     # it drops its Subscriptions by what it has of them
 cdef class Segment:
     """An index over subscriptions; see segment.pxd. Made by building.segment_of."""
 
@@ -168,6 +152,8 @@ cdef class Segment:
 
     def __dealloc__(self):
         cdef int number
+        for number in range(self.hit_count() if self.owns else 0):
+            Py_XDECREF(self.at_hit(number))
         for number in range(self.table_count):
             if not self.shares:
                 free(self.tables[number].bounds)
@@ -180,6 +166,8 @@ cdef class Segment:
         if not self.shares:
             free(self.points)
         free(self.subscriptions)
+        free(self.first_places)
+        free(self.next_places)
         free(self.numbers)
         free(self.keys)
         free(self.order)
@@ -188,6 +176,21 @@ cdef class Segment:
         free(self.by_intervals)
         free(self.of_intervals)
         free_scratch(&self.scratch)
+
+    cdef void own(self) noexcept:
+        cdef int hit
+        for hit in range(self.hit_count()):
+            Py_XINCREF(self.at_hit(hit))
+        self.owns = True
+
+    cdef void adopt(self) noexcept:
+        cdef int hit
+        cdef PyObject* it
+        for hit in range(self.hit_count()):
+            it = self.at_hit(hit)
+            if it != NULL:
+                (<Subscription> it).segment = <void*> self
+                (<Subscription> it).hit = hit
 
     cdef uint64_t* bits(self, Py_ssize_t words) except NULL:
         block = numpy.zeros(words + 7, numpy.uint64)
@@ -364,9 +367,7 @@ cdef class Segment:
         for index in range(look.picked_count):
             pyengine_prefetch(self.subscriptions[look.picked[index]])
         for index in range(look.picked_count):
-            pyengine_prefetch(<void*> (<Subscription> self.subscriptions[look.picked[index]]).program)
-        for index in range(look.picked_count):
-            pyengine_prefetch((<Subscription> self.subscriptions[look.picked[index]]).program.leaves)
+            pyengine_prefetch((<Subscription> self.subscriptions[look.picked[index]]).graph.leaves)
         for index in range(look.picked_count):
             self.ask_entry(event, look.picked[index], found)
 
@@ -618,19 +619,26 @@ cdef class Segment:
                     self.points, self.point_room, self.points[index].of >> 2, &reading) == &self.points[index]
                 assert self.shares or 0 <= self.points[index].first <= self.points[index].last <= self.loose
         assert self.shares or len(points) == self.point_count
+        seen = set()
+        for index in range(self.hit_count()):
+            if self.at_hit(index) == NULL:
+                continue
+            it = <Subscription> self.at_hit(index)
+            assert it.number == self.numbers[index] and it.key == self.keys[index]
+            number = self.first_place(index)
+            while number >= 0:
+                assert number not in seen
+                seen.add(number)
+                if number < self.lines * LINE:
+                    assert self.order[number] == index and self.subscriptions[number] == <PyObject*> it
+                number = self.place_after(number)
+        assert seen == {*range(self.size), *range(
+            self.lines * LINE, self.lines * LINE + (self.posted.count if self.posted is not None else 0))}
         for index in range(self.size):
-            it = self.entries[index]
-            assert it.segment is self and it.number == self.numbers[self.order[index]]
-            assert <PyObject*> it.key == self.keys[self.order[index]]
-            assert [place for place in it.places[:it.place_count] if place == index] == [index]
             assert not self.in_order or self.order[index] == index
-        assert len({id(it) for it in self.entries}) + (self.posted.count if self.posted else 0) == self.members
         assert self.hit_lines == self.lines if self.shares else 512 * self.hit_lines >= self.members
         for index in range(self.posted.count if self.posted is not None else 0):
-            it = self.posted.subscriptions[index]
-            number = self.posted.hits[index]
-            assert it.segment is self and it.number == self.numbers[number] and <PyObject*> it.key == self.keys[number]
-            assert it.place_count == 1 and it.places[0] == self.lines * LINE + index
+            assert self.first_places[self.posted.hits[index]] == self.lines * LINE + index
         if self.posted is not None:
             self.posted._check()
         assert not self.is_small or self.loose == 0 and not self.shares

@@ -10,7 +10,6 @@ from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
 from pyengine._engine.lowlevel.bits cimport count_bits
 from pyengine._engine.index.bucket_verdicts cimport bucket_verdicts_of
 from pyengine._engine.index.constants cimport Point, point_kind
-from pyengine._engine.index.entry_order cimport clustered, positions_of
 from pyengine._engine.index.message_view cimport NUMERAL, WORD
 from pyengine._engine.index.requirement_list cimport Requirement, RequirementList, requirement_list_of
 from pyengine._engine.selector.program cimport NUMBER, PREFIX
@@ -28,20 +27,24 @@ from pyengine._engine.index.segment cimport (
     Interval,
     Intervals,
     Segment,
-    Subscription,
     Table,
     first_text_stretch,
     interval_of,
     required_of,
 )
 from pyengine._engine.index.partitions cimport beginning, bounds_of, one_interval
+from pyengine._engine.index.selectivity cimport SAMPLE, Selectivity
+from pyengine._engine.index.subscription cimport Subscription
 from pyengine._engine.java.value cimport FALSE, TRUE
 
 import numpy
 
+from pyengine._engine.index.entry_order import clustered, positions_of
+
 cdef enum:
     TEXT_BUCKETS = 256
     FEW_LINES = 4            # of a small segment, at most
+    PIECE = 64               # subscriptions or requirements between which a building gives way
 
 cdef int few_lines = FEW_LINES
 
@@ -52,22 +55,46 @@ cdef class SegmentBuilder:
     def __dealloc__(self):
         free(self.firsts)
         free(self.stops)
+        free(self.asked)
 
     cdef Segment build(self, list subscriptions, bint errors_count):
+        for _ in self.steps(subscriptions, errors_count):
+            pass
+        self.segment.adopt()
+        return self.segment
+
+    def steps(self, list subscriptions, bint errors_count):
+        """Builds ``segment`` piece by piece, and gives way between the pieces."""
+        cdef Selectivity selectivity = Selectivity()
+        cdef PostingsBuilder lists = PostingsBuilder()
         cdef Segment segment = Segment()
-        cdef Subscription subscription
+        cdef Subscription it
+        cdef list others = []
+        cdef Py_ssize_t index, at
         cdef int leaves = 1
         self.segment = segment
         self.requirements = requirement_list_of(segment, False)
         segment.members = <int> len(subscriptions)
         segment.errors_count = errors_count
-        for subscription in subscriptions:
-            segment.needs_gil |= subscription.program.needs_gil
-            segment.widest = max(segment.widest, <int> len(subscription.program.names))
-            leaves = max(leaves, subscription.program.leaf_count)
+        selectivity.begin_sample(len(subscriptions))
+        for index in range(0, len(subscriptions), max(1, len(subscriptions) // SAMPLE)):
+            it = subscriptions[index]
+            selectivity.take(&it.graph)
+            if index % PIECE == PIECE - 1:
+                yield
+        selectivity.end_sample()
+        lists.begin(selectivity, errors_count)
+        for index in range(len(subscriptions)):
+            it = subscriptions[index]
+            segment.needs_gil |= it.graph.needs_gil
+            segment.widest = max(segment.widest, it.widest())
+            leaves = max(leaves, it.graph.count)
+            if not lists.take(it):
+                others.append(it)
+            if index % PIECE == PIECE - 1:
+                yield
         self.requirements.reserve_leaves(leaves)
-        lists = PostingsBuilder()
-        self.make_entries((<PostingsBuilder> lists).take(subscriptions, errors_count))
+        self.make_entries(others)
         segment.size = <int> len(self.owners)
         segment.lines = (segment.size + LINE - 1) // LINE
         segment.words = (segment.lines + 7) // 8
@@ -75,15 +102,41 @@ cdef class SegmentBuilder:
         segment.line_step = 8
         segment.whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         segment.is_small = segment.lines <= few_lines
-        self.collect_requirements()
-        segment.posted = (<PostingsBuilder> lists).finish()
-        self.number_members(subscriptions)
-        self.choose_order()
-        self.cut_number_lines()
-        self.fill_buckets()
-        return segment
+        yield
+        for index in range(segment.size):
+            self.requirements.collect(
+                self.owners[index], <int32_t> index, self.firsts[index], self.stops[index])
+            if index % PIECE == PIECE - 1:
+                yield
+        lists.lay_columns()
+        yield
+        for index in range(lists.made.count):
+            lists.lay_place(<int> index)
+            if index % PIECE == PIECE - 1:
+                yield
+        if lists.made.count:
+            lists.lay_lists()
+            segment.posted = lists.made
+        yield
+        self.number_members(subscriptions, lists)
+        yield
+        yield from self.choose_order()
+        yield from self.cut_number_lines()
+        self.begin_buckets()
+        yield
+        for at in range(0, self.requirements.size, PIECE):
+            self.judge(at, min(at + PIECE, self.requirements.size))
+            yield
+        for index in range(segment.table_count):
+            self.fill_table(<int> index)
+            yield
+        self.sort_tables()
+        yield
+        self.keep_intervals()
+        self.requirements.rehash(segment.point_room)     # the hash of a point depends on its table's number
+        segment.own()
 
-    cdef int number_members(self, list subscriptions) except -1:
+    cdef int number_members(self, list subscriptions, PostingsBuilder lists) except -1:
         """The hits, in the order of addition; those of what is posted."""
         cdef Segment segment = self.segment
         cdef Postings posted = segment.posted
@@ -98,21 +151,23 @@ cdef class SegmentBuilder:
             self.numbers[segment.members - 1] - self.numbers[0] + 1 == segment.members)
         segment.numbers = <int64_t*> allocate_sparse_zeros((segment.members + 1) * sizeof(int64_t))
         segment.keys = <PyObject**> allocate_sparse_zeros((segment.members + 1) * sizeof(PyObject*))
+        segment.first_places = <int32_t*> allocate_sparse_zeros((segment.members + 1) * sizeof(int32_t))
         if posted is None:
             return 0
         segment.alive_lines += (posted.count + LINE - 1) // LINE
         posted.hits = <int32_t*> allocate_sparse_zeros((posted.count + 1) * sizeof(int32_t))
         posted.members = <PyObject**> allocate_sparse_zeros((posted.count + 1) * sizeof(PyObject*))
+        members = lists.posted + lists.scanned
         cdef int64_t[::1] hits = numpy.searchsorted(
-            self.numbers, numpy.array([(<Subscription> each).number for each in posted.subscriptions], numpy.int64))
+            self.numbers, numpy.array([(<Subscription> each).number for each in members], numpy.int64))
         for place in range(posted.count):
-            subscription = posted.subscriptions[place]
+            subscription = members[place]
             hit = hits[place]
-            subscription.settle(segment, segment.lines * LINE + place)
+            segment.first_places[hit] = segment.lines * LINE + place
             posted.hits[place] = <int32_t> hit
             posted.members[place] = <PyObject*> subscription
             segment.numbers[hit] = subscription.number
-            segment.keys[hit] = <PyObject*> subscription.key
+            segment.keys[hit] = subscription.key
         return 0
 
     cdef int make_entries(self, list subscriptions) except -1:
@@ -125,19 +180,12 @@ cdef class SegmentBuilder:
         self.stops = <int32_t*> allocate_sparse_zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
         for subscription in subscriptions:
             count = self.requirements.branches_of(subscription, bounds)
+            self.branching |= count > 1
             for branch in range(count):
                 self.owners.append(subscription)
                 self.firsts[entry] = bounds[branch]
                 self.stops[entry] = bounds[branch + 1]
                 entry += 1
-        return 0
-
-    cdef int collect_requirements(self) except -1:
-        cdef Subscription subscription
-        cdef int32_t entry = 0
-        for subscription in self.owners:
-            self.requirements.collect(subscription, entry, self.firsts[entry], self.stops[entry])
-            entry += 1
         return 0
 
     cdef object point_uses(self):
@@ -148,14 +196,14 @@ cdef class SegmentBuilder:
             else numpy.empty(0, numpy.int64),
             minlength=self.segment.point_room)
 
-    cdef int choose_order(self) except -1:
+    def choose_order(self):
         """Entries by access point; many of one, and those without, in clusters."""
         cdef Segment segment = self.segment
         cdef int64_t index, size = segment.size
         cdef Requirement* requirement
         cdef Point* point
         cdef Subscription subscription
-        cdef int32_t place
+        cdef int32_t place, hit
         access = numpy.full(size, -1, numpy.int64)
         rarest = numpy.full(size, 2**31 - 1, numpy.int64)
         cdef int64_t[::1] access_of = access, least = rarest, uses = self.point_uses()
@@ -183,31 +231,39 @@ cdef class SegmentBuilder:
             order = numpy.argsort(numbers, kind="stable")
             segment.in_order = size == segment.members and segment.posted is None
         else:
-            positions = positions_of(size, askers, tables, upper, bounds)
+            yield
+            positions = yield from positions_of(size, askers, tables, upper, bounds)
             order = numpy.argsort(numpy.where(access < 0, 2**62, access), kind="stable")
             ends = numpy.flatnonzero(numpy.diff(access[order], append=-2)) + 1
             for first, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
                 if end - first > LINE:
-                    order[first:end] = clustered(order[first:end], positions, first)
+                    order[first:end] = yield from clustered(order[first:end], positions, first)
         cdef int64_t[::1] entries = order
         places = numpy.empty(size, numpy.int64)
         places[order] = numpy.arange(size)
         cdef int64_t[::1] place_of = places
-        segment.entries = [self.owners[number] for number in order.tolist()]
+        yield
         segment.subscriptions = <PyObject**> allocate_sparse_zeros((size + 1) * sizeof(PyObject*))
         segment.order = <int32_t*> allocate_sparse_zeros((size + 1) * sizeof(int32_t))
         segment.required = segment.bits(128 * 8 * segment.lines)
         cdef int64_t[::1] hit_of = numpy.searchsorted(self.numbers, numbers)
         cdef uint64_t* whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         segment.loose = segment.size
-        place = 0
-        for subscription in segment.entries:
-            subscription.settle(segment, place)
-            segment.subscriptions[place] = <PyObject*> subscription
+        if self.branching:
+            segment.next_places = <int32_t*> allocate_sparse_zeros((segment.lines * LINE + 1) * sizeof(int32_t))
+            memset(segment.next_places, 0xFF, segment.lines * LINE * sizeof(int32_t))
+        for place in range(segment.size - 1, -1, -1):        # so that the first place of each is written last
+            hit = <int32_t> hit_of[entries[place]]
+            if segment.keys[hit] != NULL:
+                segment.next_places[place] = segment.first_places[hit]
+            segment.first_places[hit] = place
+            subscription = self.owners[entries[place]]
+            segment.keys[hit] = subscription.key
+            segment.numbers[hit] = subscription.number
+        for place in range(segment.size):
             index = entries[place]
+            segment.subscriptions[place] = <PyObject*> self.owners[index]
             segment.order[place] = <int32_t> hit_of[index]
-            segment.keys[hit_of[index]] = <PyObject*> subscription.key
-            segment.numbers[hit_of[index]] = subscription.number
             if segment.whole[index >> 6] >> (index & 63) & 1:
                 whole[place >> 6] |= <uint64_t> 1 << (place & 63)
             if access_of[index] >= 0:
@@ -219,11 +275,12 @@ cdef class SegmentBuilder:
                     segment.tables[point.of >> 2].numbers_are_points = True
             elif segment.loose == segment.size:
                 segment.loose = place
-            place += 1
         free(segment.whole)
         segment.whole = whole
+        yield
         self.drop_access_requirements(&access_of[0] if size else NULL, &place_of[0] if size else NULL)
-        return self.sort_requirements()
+        self.sort_requirements()
+        yield
 
     cdef int drop_access_requirements(self, const int64_t* access, const int64_t* place_of) except -1:
         """The requirement that an entry's access point answers needs no bits; the others get the entry's place."""
@@ -249,7 +306,7 @@ cdef class SegmentBuilder:
         for index in range(size):
             table_of[index] = requirements.at[index].table
             entry_of[index] = requirements.at[index].entry
-        sequence = numpy.lexsort((entries, tables))
+        sequence = numpy.argsort(tables * numpy.int64(self.segment.size + 1) + entries)      # no two are the same
         cdef Requirement* ordered = <Requirement*> allocate_sparse_zeros((size + 1) * sizeof(Requirement))
         for index in range(size):
             ordered[index] = requirements.at[sequence[index]]
@@ -258,7 +315,7 @@ cdef class SegmentBuilder:
         requirements.room = size + 1
         return 0
 
-    cdef int cut_number_lines(self) except -1:
+    def cut_number_lines(self):
         """The bounds of each table, at ends of its intervals."""
         cdef Segment segment = self.segment
         cdef Table* table
@@ -282,6 +339,8 @@ cdef class SegmentBuilder:
                 beginning(requirement.leaf, &low, &high)
                 text_ends[requirement.table].append(low)
                 text_ends[requirement.table].append(high + 1)
+            if index % (8 * PIECE) == 0:
+                yield
         for number in range(segment.table_count):
             table = &segment.tables[number]
             table.distinct = table.texts
@@ -291,6 +350,7 @@ cdef class SegmentBuilder:
             table.texts = texts if table.texts else 0
             if not table.buckets:
                 continue
+            yield
             table.bounds = bounds_of(ends[number], &table.bound_count)
             table.buckets = first_text_stretch(table)
             if text_ends[number]:
@@ -303,48 +363,52 @@ cdef class SegmentBuilder:
         segment.lively = <uint64_t*> allocate_sparse_zeros(<size_t> segment.buckets * segment.words * 8)
         segment.opens = <uint8_t*> allocate_sparse_zeros(segment.buckets)
         segment.share_buckets()
-        return 0
 
-    cdef int fill_buckets(self) except -1:
-        """The bits of every bucket."""
+    cdef int begin_buckets(self) except -1:
         cdef Segment segment = self.segment
-        cdef Table* table
-        cdef Requirement* requirement
-        cdef int64_t index, cells = <int64_t> segment.lines * 8
-        cdef int number, bucket, line, word, longest = 0
-        cdef Point* point
-        cdef uint64_t* asked = <uint64_t*> allocate_sparse_zeros(segment.table_count * cells * 8)  # [table][line][8]
-        cdef uint64_t* row
-        cdef int64_t passing
+        cdef const Point* point
+        cdef int64_t index
+        cdef int longest = 0
+        self.asked = <uint64_t*> allocate_sparse_zeros(<size_t> segment.table_count * segment.lines * 64)
         for index in range(segment.point_room):
             point = &segment.points[index]
             if point.of & 3 == WORD:
                 longest = max(longest, <int> point.length)
         self.verdicts = bucket_verdicts_of(segment, self.requirements, longest)
-        for index in range(self.requirements.size):
+        return 0
+
+    cdef int judge(self, int64_t first, int64_t last) except -1:
+        """The verdicts of some requirements."""
+        cdef const Requirement* requirement
+        cdef int64_t index, cells = <int64_t> self.segment.lines * 8
+        for index in range(first, last):
             requirement = &self.requirements.at[index]
-            asked[requirement.table * cells + (requirement.entry >> 6)] |= <uint64_t> 1 << (requirement.entry & 63)
+            self.asked[requirement.table * cells + (requirement.entry >> 6)] |= (
+                <uint64_t> 1 << (requirement.entry & 63))
             self.verdicts.judge(requirement)
-        for number in range(segment.table_count):
-            table = &segment.tables[number]
-            passing = 0
-            for bucket in range(table.buckets):
-                for line in range(segment.lines):
-                    for word in range(8):
-                        if table.open[bucket * cells + line * 8 + word]:
-                            table.opens[bucket] = OPEN_TO_PROGRAMS
-                    row = table.passed + bucket * cells + line * 8
-                    for word in range(8):
-                        row[word] |= ~asked[number * cells + line * 8 + word]
-                        passing += count_bits(row[word])
-                        if row[word]:
-                            table.lively[bucket * segment.words + (line >> 3)] |= (
-                                <uint64_t> 1 << (8 * (line & 7) + word))
-            table.passing = <double> passing / (table.buckets * cells * 64) if table.buckets else 2.0
-        free(asked)
-        self.sort_tables()
-        self.keep_intervals()
-        return self.requirements.rehash(segment.point_room)      # the hash of a point depends on its table's number
+        return 0
+
+    cdef int fill_table(self, int number) except -1:
+        """The bits of every bucket of a table that are of no requirement; what is known of its buckets."""
+        cdef Segment segment = self.segment
+        cdef Table* table = &segment.tables[number]
+        cdef int64_t cells = <int64_t> segment.lines * 8, passing = 0
+        cdef int bucket, line, word
+        cdef uint64_t* row
+        for bucket in range(table.buckets):
+            for line in range(segment.lines):
+                for word in range(8):
+                    if table.open[bucket * cells + line * 8 + word]:
+                        table.opens[bucket] = OPEN_TO_PROGRAMS
+                row = table.passed + bucket * cells + line * 8
+                for word in range(8):
+                    row[word] |= ~self.asked[number * cells + line * 8 + word]
+                    passing += count_bits(row[word])
+                    if row[word]:
+                        table.lively[bucket * segment.words + (line >> 3)] |= (
+                            <uint64_t> 1 << (8 * (line & 7) + word))
+        table.passing = <double> passing / (table.buckets * cells * 64) if table.buckets else 2.0
+        return 0
 
     cdef int sort_tables(self) except -1:
         """The most refusing first."""

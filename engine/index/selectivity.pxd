@@ -10,8 +10,18 @@ from libc.stdint cimport int64_t
 from pyengine._engine.index.leaf_truths cimport Truths
 from pyengine._engine.index.constants cimport Point
 from pyengine._engine.index.growing cimport Growing
+from pyengine._engine.index.requirements cimport LeafGraph
 from pyengine._engine.java.value cimport Scratch
 from pyengine._engine.selector.program cimport Leaf
+
+
+cdef enum:
+    SAMPLE = 4096                # selectors
+
+
+cdef struct SampledBound:
+    int64_t slot
+    int64_t bound
 
 
 cdef class Selectivity:
@@ -24,9 +34,14 @@ cdef class Selectivity:
     cdef object bounds           # ascending within a slot
     cdef int64_t* all_bounds
     cdef int slot_count
+    cdef int64_t named           # texts, while the sample is taken
+    cdef Growing sampled         # SampledBound
+    cdef set distinct            # (slot, pattern)
     cdef Scratch scratch
 
-    cdef int take_sample(self, list subscriptions) except -1
+    cdef int begin_sample(self, Py_ssize_t count) except -1      # of so many subscriptions
+    cdef int take(self, const LeafGraph* graph) except -1
+    cdef int end_sample(self) except -1
     cdef int count_text(self, int slot, const Leaf* leaf) except -1
     # The part of the messages on which a leaf's truth is one of ``mask`` (bits 1 << Truth), or may be.
     cdef double part_of(self, const Leaf* leaf, const Truths* truths, int slot, int mask) noexcept nogil

@@ -9,14 +9,13 @@ from pyengine._engine.index.constants cimport Point, point_kind, seek
 from pyengine._engine.index.growing cimport growing
 from pyengine._engine.index.message_view cimport Reading, point_of
 from pyengine._engine.lowlevel.memory cimport allocate_sparse_zeros
-from pyengine._engine.index.segment cimport Subscription
+from pyengine._engine.index.requirements cimport LeafGraph
 from pyengine._engine.java.value cimport FALSE, Scratch, Value, free_scratch
 from pyengine._engine.selector.program cimport NUMBER, PATTERN, PREFIX, TEXT, TEXTS, Leaf, text_of, texts_of
 
 import numpy
 
 cdef enum:
-    SAMPLE = 4096            # selectors
     MOST_TEXTS = 1 << 16     # of the sample
     WORDS_A_TEXT = 8         # patterns that are found in one text, of as many as there may be
 
@@ -33,40 +32,46 @@ cdef class Selectivity:
         free(self.points)
         free_scratch(&self.scratch)
 
-    cdef int take_sample(self, list subscriptions) except -1:
-        cdef Subscription it
-        cdef const Leaf* leaf
-        cdef int64_t index, step = max(1, len(subscriptions) // SAMPLE), named = 0
-        cdef int place, k, slot
-        cdef list slots = [], bounds = []
-        cdef set patterns = set()
+    cdef int begin_sample(self, Py_ssize_t count) except -1:
         self.room = 256
-        while self.room < 8 * len(subscriptions) and self.room < 2 * MOST_TEXTS:
+        while self.room < 8 * count and self.room < 2 * MOST_TEXTS:
             self.room *= 2
         self.points = <Point*> allocate_sparse_zeros(self.room * sizeof(Point))
-        for index in range(0, len(subscriptions), step):
-            it = subscriptions[index]
-            for place in range(it.program.leaf_count):
-                leaf = &it.program.leaves[place]
-                if leaf.kind not in (NUMBER, TEXT, TEXTS, PREFIX, PATTERN):
-                    continue
-                slot = it.slots[leaf.access.slot]
-                if slot >= self.slot_count:
-                    self.texts.more(slot + 1 - self.slot_count)
-                    self.patterns.more(slot + 1 - self.slot_count)
-                    self.slot_count = slot + 1
-                if leaf.kind == NUMBER:
-                    slots += [slot, slot]
-                    bounds += [leaf.real_low, leaf.real_high]
-                elif (leaf.kind == TEXT or leaf.kind == TEXTS) and named < MOST_TEXTS:
-                    named += texts_of(leaf)
-                    self.count_text(slot, leaf)
-                elif leaf.kind == PREFIX or leaf.kind == PATTERN:
-                    patterns.add((slot, <bytes> pattern_name(leaf)))
-        for slot, _ in patterns:
+        self.sampled = growing(sizeof(SampledBound))
+        self.distinct = set()
+        return 0
+
+    cdef int take(self, const LeafGraph* graph) except -1:
+        cdef const Leaf* leaf
+        cdef SampledBound* bounds
+        cdef int place
+        for place in range(graph.count):
+            leaf = &graph.leaves[place]
+            if leaf.kind not in (NUMBER, TEXT, TEXTS, PREFIX, PATTERN):
+                continue
+            if leaf.slot >= self.slot_count:
+                self.texts.more(leaf.slot + 1 - self.slot_count)
+                self.patterns.more(leaf.slot + 1 - self.slot_count)
+                self.slot_count = leaf.slot + 1
+            if leaf.kind == NUMBER:
+                bounds = <SampledBound*> self.sampled.more(2)
+                bounds[0].slot = bounds[1].slot = leaf.slot
+                bounds[0].bound, bounds[1].bound = leaf.real_low, leaf.real_high
+            elif (leaf.kind == TEXT or leaf.kind == TEXTS) and self.named < MOST_TEXTS:
+                self.named += texts_of(leaf)
+                self.count_text(leaf.slot, leaf)
+            elif leaf.kind == PREFIX or leaf.kind == PATTERN:
+                self.distinct.add((leaf.slot, <bytes> pattern_name(leaf)))
+        return 0
+
+    cdef int end_sample(self) except -1:
+        cdef int k
+        for slot, _ in self.distinct:
             (<int64_t*> self.patterns.items)[slot] += 1
-        by_slot = numpy.array(slots, numpy.int64)
-        ends = numpy.array(bounds, numpy.int64)
+        pairs = numpy.empty((0, 2), numpy.int64)
+        if self.sampled.size:
+            pairs = numpy.array(<int64_t[:self.sampled.size, :2]> <int64_t*> self.sampled.items)
+        by_slot, ends = pairs[:, 0], pairs[:, 1]
         order = numpy.lexsort((ends, by_slot))
         self.bounds = ends[order]
         starts = numpy.searchsorted(by_slot[order], numpy.arange(self.slot_count + 1))
@@ -74,6 +79,7 @@ cdef class Selectivity:
             (<int64_t*> self.bound_starts.more(1))[0] = starts[k]
         cdef int64_t[::1] view = self.bounds
         self.all_bounds = &view[0] if len(view) else NULL
+        self.sampled = self.distinct = None
         return 0
 
     cdef int count_text(self, int slot, const Leaf* leaf) except -1:

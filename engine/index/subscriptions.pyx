@@ -12,12 +12,14 @@ from pyengine._engine.index.append_segment cimport append_segment_of
 from pyengine._engine.columns.batch cimport columns_of
 from pyengine._engine.columns.column_views cimport ColumnViews, refused_text
 from pyengine._engine.lowlevel.bits cimport lowest_bit
-from pyengine._engine.index.segment_builder cimport segment_of
-from pyengine._engine.index.message_view cimport Event, reader_of
+from pyengine._engine.index.growing cimport Growing, growing
+from pyengine._engine.index.message_view cimport Event
+from pyengine._engine.index.name_slots cimport NameSlots, name_slots_of
+from pyengine._engine.index.segment_builder cimport SegmentBuilder, segment_of
 from pyengine._engine.message.header cimport header_code
 from pyengine._engine.message.packed_messages cimport PackedMessages
 from pyengine._engine.index.search cimport Living, Rows, Search, Snapshot, alive_of
-from pyengine._engine.index.segment cimport Subscription
+from pyengine._engine.index.subscription cimport Subscription, renumbered, subscription_of
 from pyengine._engine.matching.selector cimport Selector, check_choice
 
 import threading
@@ -33,10 +35,13 @@ cdef enum:
     SMALL_TAIL = 64
     LARGE_TAIL = 128
     LARGE = 20_000           # subscriptions from which on the tail may be large
-    SMALLEST_APPEND = 4096   # entries
-    APPEND_PART = 8          # of the subscriptions that an append segment has room for
+    APPEND_ROOM = 4096       # entries of an append segment
     LIKE_SIZES = 4           # segments of like size that are made one
-    FEW_SLOTS = 256          # names that are not worth looking for those that nobody reads
+    LARGEST = 20_000         # subscriptions of a segment that is made piece by piece
+    MOST_WAITING = 4         # full append segments, from which on additions make pieces
+    FEW = 512                # subscriptions up to which an update makes a piece only
+    FEW_NAMES = 256          # idle ones that are not worth numbering the others anew
+    IDLE_PART = 16           # a sixteenth of the subscriptions: the same
     IDLE_PLACES = 4          # a list that is emptied and filled with one gives its memory back each time
     BY_COLUMN = 128          # subscriptions up to which a batch of columns is asked selector by selector
 
@@ -64,11 +69,13 @@ cdef class Subscriptions:
         self.dialect = dialect
         self.on_error = on_error
         self.by_key = {}
-        self.slot_of = {}
+        self.names = name_slots_of(dialect == "rocketmq")
         self.living = []
         self.tail = []
+        self.removed = []
+        self.sources = []
+        self.left = []
         self._many = LARGE
-        self.slots_due = 2 * FEW_SLOTS
         try:
             self.lock = threading.RLock()
         except RuntimeError as error:
@@ -90,13 +97,13 @@ cdef class Subscriptions:
 
     def __getitem__(self, key):
         """The selector of a key."""
-        return (<Subscription> self.by_key[key]).selector
+        return Selector((<Subscription> self.by_key[key]).text, self.dialect)
 
     def __repr__(self):
         return f"<Subscriptions: {counted(len(self.by_key), 'selector')}, dialect={self.dialect!r}>"
 
     def __reduce__(self):
-        texts = {key: (<Subscription> subscription).selector.text for key, subscription in list(self.by_key.items())}
+        texts = {key: (<Subscription> subscription).text for key, subscription in list(self.by_key.items())}
         return restored, (texts, self.dialect, self.on_error)
 
     def keys(self):
@@ -104,27 +111,27 @@ cdef class Subscriptions:
         return list(self.by_key)
 
     cdef Subscription made(self, object key, object selector, int64_t number):
-        cdef Subscription subscription = Subscription.__new__(Subscription)
-        cdef int slot
+        cdef Subscription subscription
+        cdef Selector compiled
         if isinstance(selector, Selector):
             if (<Selector> selector).dialect != self.dialect:
                 raise ValueError(
                     f"the selector of {key!r} is of dialect {(<Selector> selector).dialect!r}, not {self.dialect!r}")
-            subscription.selector = selector
+            compiled = selector
         else:
             try:
-                subscription.selector = Selector(selector, self.dialect)
+                compiled = Selector(selector, self.dialect)
             except InvalidSelectorError as error:
                 error.key = key
                 raise
             except TypeError as error:
                 raise TypeError(f"the selector of {key!r}: {error}") from None
-        subscription.key = key
-        subscription.program = subscription.selector.program
-        subscription.number = number
-        subscription.slots = <int*> allocate((len(subscription.program.names) + 1) * sizeof(int))
-        for slot, name in enumerate(subscription.program.names):
-            subscription.slots[slot] = self.slot_of.setdefault(name, len(self.slot_of))
+        try:
+            subscription = subscription_of(
+                <PyObject*> key, number, compiled.program, self.names.slots_of(compiled.program))
+            self.names.count(subscription, 1)
+        finally:
+            self.names.give_back()
         return subscription
 
     def add(self, key, selector):
@@ -133,16 +140,17 @@ cdef class Subscriptions:
         try:
             if key in self.by_key:
                 raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
+            self.mend()
             subscription = self.made(key, selector, self.next_number)
             self.next_number += 1
-            self.mend()
+            self.torn = True
             self.by_key[key] = subscription
             try:
                 self.swap(None, subscription)
             except BaseException:
                 del self.by_key[key]
                 raise
-            self.forget_slots()
+            self.forget_names()
         finally:
             self.lock.release()
 
@@ -162,17 +170,22 @@ cdef class Subscriptions:
         cdef int64_t number = self.next_number
         if not isinstance(subscriptions, Iterable):
             raise TypeError(f"subscriptions: a mapping from keys to selectors, or such pairs; not {subscriptions!r}")
-        for pair in subscriptions.items() if isinstance(subscriptions, Mapping) else subscriptions:
-            if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-                raise TypeError(f"subscriptions: a mapping from keys to selectors, or such pairs; {pair!r} is no pair")
-            key, selector = pair
-            if key in self.by_key or key in new:
-                raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
-            new[key] = self.made(key, selector, number)
-            fresh.append(new[key])
-            number += 1
-        together = {**self.by_key, **new}
         self.mend()
+        try:
+            for pair in subscriptions.items() if isinstance(subscriptions, Mapping) else subscriptions:
+                if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+                    raise TypeError(
+                        f"subscriptions: a mapping from keys to selectors, or such pairs; {pair!r} is no pair")
+                key, selector = pair
+                if key in self.by_key or key in new:
+                    raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
+                fresh.append(self.made(key, selector, number))
+                new[key] = fresh[len(fresh) - 1]
+                number += 1
+            together = {**self.by_key, **new}
+        except BaseException:
+            self.torn = True             # the names of the new ones are counted
+            raise
         self.torn = True
         before, self.by_key = self.by_key, together
         try:
@@ -182,7 +195,7 @@ cdef class Subscriptions:
             self.by_key = before
             raise
         self.next_number = number
-        return self.forget_slots()
+        return self.forget_names()
 
     def remove(self, key):
         """Remove one; KeyError if there is none."""
@@ -195,22 +208,27 @@ cdef class Subscriptions:
 
     def replace(self, key, selector):
         """Change the selector of a key, which keeps its place in the order; KeyError if there is none."""
-        cdef Subscription old
+        cdef Subscription old, subscription
         self.lock.acquire()
         try:
+            self.mend()
             old = self.by_key[key]
             subscription = self.made(key, selector, old.number)
+            subscription.key = old.key       # which ``by_key`` owns
+            self.torn = True
             self.swap(old, subscription)
             self.by_key[key] = subscription
-            self.forget_slots()
+            self.forget_names()
         finally:
             self.lock.release()
 
     cdef int swap(self, Subscription old, Subscription new) except -1:
-        self.mend()
+        if new is None:
+            self.mend()
         self.torn = True
         if old is not None:
             self.drop(old)
+            self.names.count(old, -1)
         if new is not None:
             self.take_in([new])
         self.torn = False
@@ -218,13 +236,19 @@ cdef class Subscriptions:
 
     cdef int mend(self) except -1:
         cdef list everything
+        cdef Subscription subscription
         if not self.torn:
             return 0
         everything = list(self.by_key.values())
         self.snapshot = None
         self.appended = None
+        self.give_up_merge()
+        names = self.names
+        self.names = name_slots_of(self.dialect == "rocketmq")
+        self.names.follow(names)
         for subscription in everything:
-            (<Subscription> subscription).segment = None
+            subscription.segment = NULL
+            self.names.count(subscription, 1)
         self.living = []
         self.tail = everything
         if len(everything) > SMALL_TAIL:
@@ -237,12 +261,19 @@ cdef class Subscriptions:
         cdef list all_new
         self.snapshot = None
         if len(fresh) == 1 and len(self.by_key) >= self._many and self.append(fresh[0]):
+            if self.due and self.full_segments() > MOST_WAITING:
+                self.merge()
             return 0
         self.tail.extend(fresh)
         if len(self.tail) > (SMALL_TAIL if len(self.by_key) < LARGE else LARGE_TAIL):
             all_new, self.tail = self.tail, []
             self.living.append(Living(segment_of(all_new, self.on_error == "raise")))
-            self.compact()
+            self.living.sort(key=size_of)
+            self.due = True
+            if len(fresh) > FEW:
+                self.merge_all()
+        elif self.due:
+            self.merge()
         return 0
 
     cdef bint append(self, Subscription fresh) except -1:
@@ -252,12 +283,13 @@ cdef class Subscriptions:
         if not self.living:
             return False
         if self.appended is None or not self.appended.add(fresh):
-            self.living = [one for one in self.living if (<Living> one).count]
+            self.living = [one for one in self.living if (<Living> one).count or (<Living> one).segment in self.sources]
             if not self.living:
                 self.appended = None
                 return False
             one = self.living[0]
-            self.appended = append_segment_of(one.segment, max(SMALLEST_APPEND, <int> len(self.by_key) // APPEND_PART))
+            self.due |= self.appended is not None
+            self.appended = append_segment_of(one.segment, APPEND_ROOM)
             self.living.append(Living(self.appended.segment))
             self.appended.add(fresh)
         for index in range(len(self.living) - 1, -1, -1):
@@ -271,40 +303,132 @@ cdef class Subscriptions:
         cdef int index
         cdef Living one
         self.snapshot = None
-        if gone.segment is None:
+        self.removed.append(<object> gone.key)
+        if len(self.removed) > FEW:
+            self.begin_removed()
+        if gone.segment == NULL:
             self.tail = [subscription for subscription in self.tail if subscription is not gone]
             return 0
         for index in range(len(self.living)):
             one = self.living[index]
-            if one.segment is gone.segment:
+            if <void*> one.segment == gone.segment:
                 one = one.without(gone)
                 self.living[index] = one
-                if self.appended is not None and one.segment is self.appended.segment:
-                    return 0
-                if one.count == 0:
-                    del self.living[index]
-                elif 2 * one.count < one.segment.members:
-                    self.living[index] = Living(segment_of(alive_of(one), self.on_error == "raise"))
+                if one.segment in self.sources:
+                    self.left.append(gone)
+                elif self.appended is None or one.segment is not self.appended.segment:
+                    if one.count == 0:
+                        del self.living[index]
+                    elif 2 * one.count < one.segment.members:
+                        self.due = True
                 return 0
         raise AssertionError("a subscription is in no segment")
 
-    cdef int compact(self) except -1:
-        """Make one of the last segments while there are several of like size."""
-        cdef list together
+    cdef int begin_removed(self) except -1:
+        cdef list following = []
+        self.removed.append(following)
+        self.removed = following
+        return 0
+
+    cdef int full_segments(self) noexcept:
+        cdef int count = 0
         cdef Living one
-        self.appended = None            # it may become part of another
-        self.living.sort(key=lambda one: -(<Living> one).count)
-        while len(self.living) >= LIKE_SIZES:
-            least = (<Living> self.living[len(self.living) - 1]).count
-            together = [one for one in self.living if (<Living> one).count <= LIKE_SIZES * least]
-            if len(together) < LIKE_SIZES:
-                break
-            self.living = [one for one in self.living if (<Living> one).count > LIKE_SIZES * least]
-            merged = []
+        for one in self.living:
+            count += one.segment.shares
+        return count - (self.appended is not None)
+
+    cdef list to_merge(self):
+        """Half of it gone, one; else of like size, or appended: several, the smallest first."""
+        cdef Living one
+        cdef list together = []
+        cdef int64_t total = 0, least = -1
+        self.living = [
+            one for one in self.living
+            if one.count or self.appended is not None and one.segment is self.appended.segment]
+        for one in reversed(self.living):
+            if self.appended is not None and one.segment is self.appended.segment:
+                continue
+            if 2 * one.count < one.segment.members:
+                return [one]
+            if one.segment.shares and total + one.count <= LARGEST:
+                together.append(one)
+                total += one.count
+        if together:
+            return together
+        for one in reversed(self.living):
+            if one.segment.shares or 2 * one.count > LARGEST:
+                continue
+            if least < 0 or one.count > LIKE_SIZES * least:
+                if len(together) >= LIKE_SIZES:
+                    break
+                least, total, together = max(one.count, 1), 0, []
+            if total + one.count <= LARGEST:
+                together.append(one)
+                total += one.count
+        return together if len(together) >= LIKE_SIZES else []
+
+    cdef int merge(self) except -1:
+        cdef list together
+        cdef object pieces
+        if self.merging:
+            return 0
+        if self.builder is None:
+            together = self.to_merge()
+            if not together:
+                self.due = False
+                return 0
+            everything = []
             for one in together:
-                merged += alive_of(one)
-            self.living.append(Living(segment_of(merged, self.on_error == "raise")))
-            self.living.sort(key=lambda one: -(<Living> one).count)
+                everything += alive_of(one)
+            self.sources = [(<Living> one).segment for one in together]
+            self.left = []
+            self.builder = SegmentBuilder()
+            self.pieces = self.builder.steps(everything, self.on_error == "raise")
+        pieces = self.pieces
+        self.merging = True
+        try:
+            for _ in pieces:
+                return 0
+        except BaseException:
+            self.give_up_merge()
+            raise
+        finally:
+            self.merging = False
+        return self.end_merge() if self.pieces is pieces else 0
+
+    cdef int end_merge(self) except -1:
+        cdef Living made = Living(self.builder.segment)
+        cdef list living
+        made.segment.adopt()
+        for gone in self.left:
+            made = made.without(gone)
+        living = [one for one in self.living if (<Living> one).segment not in self.sources]
+        if made.count:
+            living.append(made)
+        living.sort(key=size_of)
+        self.living = living
+        self.snapshot = None
+        self.give_up_merge()
+        return 0
+
+    cdef void give_up_merge(self) noexcept:
+        self.builder = self.pieces = None
+        self.sources, self.left = [], []
+
+    cdef int merge_all(self) except -1:
+        while self.due:
+            self.merge()
+        return 0
+
+    cdef int attend(self) except -1:
+        if not self.lock.acquire(False):
+            return 0
+        try:
+            self.mend()
+            if self.due:
+                self.merge()
+        finally:
+            self.lock.release()
         return 0
 
     def optimize(self):
@@ -315,33 +439,27 @@ cdef class Subscriptions:
         finally:
             self.lock.release()
 
-    cdef int forget_slots(self) except -1:
-        # Slots are numbered anew, and so is all that knows them; who matches keeps the old subscriptions.
-        cdef dict before = self.slot_of, by_key = {}
+    cdef int forget_names(self) except -1:
+        # The others are numbered anew, and so is all that knows them; who matches keeps the old subscriptions.
+        cdef NameSlots before = self.names
         cdef Subscription subscription
-        cdef set read
-        if len(before) < self.slots_due:
+        cdef Growing slots
+        cdef dict by_key = {}
+        cdef Py_ssize_t idle = len(before.idle)
+        if idle <= FEW_NAMES or 2 * idle <= len(before.names) or idle <= len(self.by_key) // IDLE_PART:
             return 0
-        read = {name for subscription in self.by_key.values() for name in subscription.program.names}
-        self.slots_due = 2 * max(FEW_SLOTS, <int> len(read))
-        if 2 * len(read) > len(before):
-            return 0
-        self.slot_of = {}
-        try:
-            for key, subscription in self.by_key.items():
-                by_key[key] = self.made(key, subscription.selector, subscription.number)
-            segment = segment_of(list(by_key.values()), self.on_error == "raise") if len(by_key) > 16 else None
-        except BaseException:
-            self.slot_of = before
-            raise
-        self.by_key = by_key
         self.torn = True
-        self.snapshot = None
-        self.appended = None
-        self.tail = [] if segment is not None else list(by_key.values())
-        self.living = [] if segment is None else [Living(segment)]
-        self.torn = False
-        return 0
+        self.names = name_slots_of(self.dialect == "rocketmq")
+        slots = growing(sizeof(int))
+        slots.more(len(before.names))
+        for slot, name in enumerate(before.names):
+            if slot not in before.idle:
+                (<int*> slots.items)[<int> slot] = self.names.slot(name)
+                self.names.idle.clear()
+        for key, subscription in self.by_key.items():
+            by_key[key] = renumbered(subscription, <int*> slots.items)
+        self.by_key = by_key
+        return self.mend()
 
     cdef int gather(self) except -1:
         cdef Living one
@@ -354,10 +472,12 @@ cdef class Subscriptions:
         everything.sort(key=lambda subscription: (<Subscription> subscription).number)
         self.snapshot = None
         self.appended = None
+        self.give_up_merge()
+        self.due = False
         self.tail = everything if len(everything) <= 16 else []
         self.living = [] if len(everything) <= 16 else [Living(segment_of(everything, self.on_error == "raise"))]
         for subscription in self.tail:
-            (<Subscription> subscription).segment = None
+            (<Subscription> subscription).segment = NULL
         self.torn = False
         return 0
 
@@ -378,9 +498,12 @@ cdef class Subscriptions:
         cdef int index
         self.mend()
         snapshot = Snapshot.__new__(Snapshot)
-        snapshot.reader = reader_of(list(self.slot_of), self.dialect == "rocketmq")
+        snapshot.reader = self.names.reader_now()
         snapshot.living = tuple(self.living)
         snapshot.tail = tuple(self.tail)
+        self.begin_removed()
+        snapshot.removed = self.removed
+        snapshot.idle_names = frozenset([self.names.names[slot] for slot in self.names.idle])
         snapshot.errors_count = self.on_error == "raise"
         snapshot.idle = [None] * IDLE_PLACES
         snapshot.segment_count = <int> len(snapshot.living)
@@ -404,8 +527,8 @@ cdef class Subscriptions:
         for index in range(snapshot.tail_count):
             subscription = snapshot.tail[index]
             snapshot.asked[index] = <PyObject*> subscription
-            snapshot.widest = max(snapshot.widest, <int> len(subscription.program.names))
-            snapshot.needs_gil |= subscription.program.needs_gil
+            snapshot.widest = max(snapshot.widest, subscription.widest())
+            snapshot.needs_gil |= subscription.graph.needs_gil
         self.snapshot = snapshot
         return snapshot
 
@@ -423,6 +546,8 @@ cdef class Subscriptions:
 
         Raises SelectorEvaluationError (of the first that raises; unless on_error is "reject"), InvalidMessageError.
         """
+        if self.due:
+            self.attend()
         cdef Snapshot snapshot = self.snapshot if self.snapshot is not None else self.current()
         cdef Search search = self.begin(snapshot, False, False)
         cdef int64_t index
@@ -506,7 +631,7 @@ cdef class Subscriptions:
         cdef list living = snapshot.ordered[2]
         if len(living) <= BY_COLUMN and columns.row_count >= 64:
             try:
-                return self.match_by_selector(living, columns, missing)
+                return self.match_by_selector(snapshot, columns, missing)
             except SelectorEvaluationError:
                 pass             # row by row, for the error of the first message
         offsets = numpy.zeros(columns.row_count + 1, numpy.int64)
@@ -516,7 +641,7 @@ cdef class Subscriptions:
             name = snapshot.reader.names[slot]
             rows.places[slot] = columns.find(name)
             if rows.places[slot] < 0 and missing == "raise" and (self.dialect == "rocketmq" or not header_code(name)):
-                if any([name in (<Subscription> subscription).selector.names for subscription in living]):
+                if name not in snapshot.idle_names:
                     raise MissingColumnError(name, columns.offered)
         event = rows.search.event
         cdef int64_t* ends = &offset[0] + 1
@@ -543,20 +668,25 @@ cdef class Subscriptions:
             rows.search.event.clear()
             snapshot.idle.append(rows.search)
 
-    def match_by_selector(self, list living, ColumnViews columns, missing):
+    def match_by_selector(self, Snapshot snapshot, ColumnViews columns, missing):
         """Column by column: each selector of all rows, then who wants each row."""
         cdef int64_t row, at, size = columns.row_count
         cdef uint64_t word
         cdef Subscription subscription
+        cdef list living = snapshot.ordered[2]
+        cdef dict selectors = snapshot.selectors
         answers = {}
-        for subscription in living:
-            if subscription.selector not in answers:
-                answers[subscription.selector] = subscription.selector.mask_words(columns, self.on_error, missing)
+        if selectors is None:
+            texts = {(<Subscription> each).text for each in living}
+            snapshot.selectors = selectors = {text: Selector(text, self.dialect) for text in texts}
+        for text in [(<Subscription> each).text for each in living]:
+            if text not in answers:
+                answers[text] = selectors[text].mask_words(columns, self.on_error, missing)
         offsets = numpy.zeros(size + 1, numpy.int64)
         cdef int64_t[::1] offset = offsets, into, next_of
         cdef const uint64_t[::1] words
         for subscription in living:
-            words = answers[subscription.selector]
+            words = answers[subscription.text]
             for at in range(len(words)):
                 word = words[at]
                 while word:
@@ -567,7 +697,7 @@ cdef class Subscriptions:
         into = found
         next_of = offsets[:size].copy()
         for subscription in living:
-            words = answers[subscription.selector]
+            words = answers[subscription.text]
             for at in range(len(words)):
                 word = words[at]
                 while word:
@@ -579,6 +709,8 @@ cdef class Subscriptions:
 
     cdef Snapshot keyed(self):
         """The snapshot, with what is known of its living."""
+        if self.due:
+            self.attend()
         cdef Snapshot snapshot = self.snapshot
         if snapshot is None or snapshot.ordered is None:
             self.lock.acquire()
@@ -606,22 +738,36 @@ cdef class Subscriptions:
         self.mend()
         seen = {}
         for subscription in self.tail:
-            assert subscription.segment is None
-            seen[subscription.key] = subscription
+            assert subscription.segment == NULL
+            seen[<object> subscription.key] = subscription
         for one in self.living:
             one.segment._check()
             alive = alive_of(one)
             assert len(alive) == one.count
             for subscription in alive:
-                assert subscription.key not in seen and subscription.segment is one.segment
-                seen[subscription.key] = subscription
+                assert <object> subscription.key not in seen and subscription.segment == <void*> one.segment
+                assert one.segment.at_hit(subscription.hit) == <PyObject*> subscription
+                seen[<object> subscription.key] = subscription
         assert len(seen) == len(self.by_key)
+        assert self.builder is None or self.due
+        assert not self.sources or {*self.sources} <= {(<Living> one).segment for one in self.living}
         last = -1
+        names = name_slots_of(self.dialect == "rocketmq")
+        names.follow(self.names)
         for key, subscription in self.by_key.items():
-            assert seen[key] is subscription and subscription.number > last
+            assert seen[key] is subscription and subscription.number > last and <PyObject*> key == subscription.key
             last = subscription.number
-            for place, name in enumerate(subscription.program.names):
-                assert self.slot_of[name] == subscription.slots[place]
+            names.count(subscription, 1)
+            for place, name in enumerate(Selector(subscription.text, self.dialect).names):
+                assert self.names.slot_of[name] not in self.names.idle
+                if subscription.slots != NULL:
+                    assert self.names.slot_of[name] == subscription.slots[place]
+        assert names.counts() == self.names.counts() and names.idle == self.names.idle
+
+
+cdef int64_t size_of(Living one):
+    """Sorts the largest to the front."""
+    return -one.count
 
 
 cdef object numbers_of(Search search):

@@ -157,7 +157,7 @@ cdef class Selector:
         try:
             truth = match_row(self.program, at, message, &scratch)
             if truth == RAISED:
-                raise raised_error(self.program, &scratch, None)
+                raise raised_error(self.program.text, &scratch, None)
             return truth == TRUE
         finally:
             release(&scratch)
@@ -173,7 +173,7 @@ cdef class Selector:
         try:
             truth = evaluate_row(self.program, message, &scratch)
             if truth == RAISED:
-                raise raised_error(self.program, &scratch, None)
+                raise raised_error(self.program.text, &scratch, None)
             return None if truth == UNKNOWN else truth == TRUE
         finally:
             release(&scratch)
@@ -251,7 +251,7 @@ cdef class Selector:
                 else:
                     truth = evaluate_row(program, message, &scratch)
                 if truth == RAISED:
-                    error = raised_error(program, &scratch, i)
+                    error = raised_error(program.text, &scratch, i)
                     if question == MATCH_OR_RAISE or not isinstance(error, SelectorEvaluationError):
                         raise error
                     truths[i] = 0 if question == MATCH_OR_REJECT else -2

@@ -316,7 +316,7 @@ cdef int match_values(Program program, const Value* values, void* body, Scratch*
         if leaf.kind >= GENERAL:
             truth = general_truth(program, leaf, values, body, scratch)
         else:
-            truth = leaf_truth(leaf, &values[leaf.access.slot], scratch)
+            truth = leaf_truth(leaf, &values[leaf.slot], scratch)
         if truth == RAISED:
             return RAISED
         at = leaf.next[truth]

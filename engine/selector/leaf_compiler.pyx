@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, uint8_t, uint32_t
 from libc.string cimport memset
 
-from pyengine._engine.lowlevel.memory cimport resize
+from pyengine._engine.lowlevel.memory cimport allocate_zeros, resize
 from pyengine._engine.selector.constant_bounds cimport narrow_keys
 from pyengine._engine.selector.like cimport Pattern
 from pyengine._engine.selector.program cimport (
@@ -42,12 +42,13 @@ cdef class Leaves:
         leaf.negated = program.nodes[node].negated
         leaf.rules = program.nodes[node].rules
         leaf.second_relation = NO_RELATION
-        leaf.access.slot = NO_SLOT
+        leaf.slot = NO_SLOT
+        leaf.can_raise = program.nodes[node].can_raise
         program.leaf_count += 1
         return program.leaf_count - 1
 
     cdef int read_slot(self, int leaf, int node) except -1:
-        self.program.leaves[leaf].access.slot = self.program.nodes[node].slot
+        self.program.leaves[leaf].slot = self.program.nodes[node].slot
         return leaf
 
     cdef int child(self, int node, int which) noexcept:
@@ -301,16 +302,19 @@ cdef class Leaves:
             swapped = program.leaves[i]
             program.leaves[i] = program.leaves[last - i]
             program.leaves[last - i] = swapped
+        program.accesses = <Access*>allocate_zeros(program.leaf_count + 1, sizeof(Access))
         for i in range(program.leaf_count):
             leaf = &program.leaves[i]
             for k in range(3):
                 if leaf.next[k] >= 0:
                     leaf.next[k] = last - leaf.next[k]
-            self.bind(&leaf.access)
+            leaf.access = &program.accesses[i]
+            leaf.access.slot = leaf.slot
+            self.bind(leaf.access)
             for k in range(leaf.step_count):
                 self.bind(&leaf.steps[k].access)
-            if leaf.access.slot >= 0:
-                leaf.absent = <uint8_t>leaf_truth(leaf, &program.defaults[leaf.access.slot], &scratch)
+            if leaf.slot >= 0:
+                leaf.absent = <uint8_t>leaf_truth(leaf, &program.defaults[leaf.slot], &scratch)
         free_scratch(&scratch)
         if program.start >= 0:
             program.start = last - program.start

@@ -27,6 +27,7 @@ cdef struct Segment:
 
 
 cdef struct Pattern:
+    int owners                 # counted by ``share_pattern`` and ``free_pattern``
     Segment* segments
     int count
     int least                  # elements of all segments: a shorter string does not match
@@ -40,9 +41,10 @@ cdef struct Pattern:
     uint16_t[256] low          # class of a code point below 256
 
 
-# Owned by the caller. Raises ValueError if the real class refuses the pattern (a doubled escape below U+0010).
+# Owned by the caller alone. Raises ValueError if the real class refuses the pattern (a doubled escape below U+0010).
 cdef Pattern* compile_pattern(str pattern, object escape) except NULL
-cdef void free_pattern(Pattern* pattern) noexcept nogil
+cdef void free_pattern(Pattern* pattern) noexcept nogil      # by one of its owners
+cdef Pattern* share_pattern(Pattern* pattern) noexcept nogil     # with one owner more
 # A plain pattern on bytes; those before ``limit`` may be read.
 cdef bint bytes_match(
     const Pattern* pattern, const uint8_t* text, uint32_t length, const uint8_t* limit

@@ -16,6 +16,21 @@ cdef extern from "lowlevel/byte_search.h" nogil:
     )
 
 
+cdef extern from *:
+    """
+    #if defined(_MSC_VER)
+    #include <intrin.h>
+    #define pyengine_count_up(count) _InterlockedIncrement((volatile long *)(count))
+    #define pyengine_count_down(count) _InterlockedDecrement((volatile long *)(count))
+    #else
+    #define pyengine_count_up(count) __atomic_add_fetch(count, 1, __ATOMIC_RELAXED)
+    #define pyengine_count_down(count) __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL)
+    #endif
+    """
+    int pyengine_count_up(int* count) noexcept nogil
+    int pyengine_count_down(int* count) noexcept nogil
+
+
 cdef frozenset WILD = frozenset(b"%_")
 cdef frozenset HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 
@@ -369,6 +384,7 @@ cdef Pattern* compile_pattern(str pattern, object escape) except NULL:
             distinct.add(element)
     parts.append(part)
     compiled = <Pattern*>allocate_zeros(1, sizeof(Pattern))
+    compiled.owners = 1
     try:
         compiled.open_start = len(parts) > 1 and not parts[0]
         compiled.open_end = len(parts) > 1 and not parts[len(parts) - 1]
@@ -433,9 +449,14 @@ cdef void find_borders(Segment* segment) noexcept nogil:
         segment.borders[k] = border
 
 
+cdef Pattern* share_pattern(Pattern* pattern) noexcept nogil:
+    pyengine_count_up(&pattern.owners)
+    return pattern
+
+
 cdef void free_pattern(Pattern* pattern) noexcept nogil:
     cdef int i
-    if pattern is NULL:
+    if pattern is NULL or pyengine_count_down(&pattern.owners) > 0:
         return
     if pattern.segments is not NULL:
         for i in range(pattern.count):

@@ -128,11 +128,14 @@ cdef struct Leaf:
     uint8_t rules
     uint8_t second_relation  # with ``second``; NO_RELATION: none
     uint8_t absent           # Truth for a message without a value: of the header's default, or of null
+    uint8_t can_raise        # of nodes[node]
+    uint8_t both_sides       # ARITHMETIC: ``steps`` are of both sides; otherwise the left one is compared with an interval
     int32_t relation         # of ``constant``; REST: first child
     int32_t node
     int32_t count            # texts, or slots
     int32_t step_count
-    Access access
+    int32_t slot             # NO_SLOT: of GENERAL, REST and ARITHMETIC
+    Access* access           # of the slot, among the program's ``accesses``
     int64_t low              # NUMBER; empty if low > high
     int64_t high
     int64_t real_low         # NUMBER; see double_to_sortable_long
@@ -142,8 +145,7 @@ cdef struct Leaf:
     Value* texts             # TEXTS
     int32_t* slots           # GENERAL, REST and ARITHMETIC
     StackStep* steps         # ARITHMETIC: the left side, and with ``both_sides`` the right side after it
-    bint both_sides          # otherwise the left side is compared with the interval
-    const Pattern* pattern
+    Pattern* pattern
 
 
 cdef enum:
@@ -160,6 +162,7 @@ cdef class Program:
     cdef Value* defaults            # slot -> value of a header that is never null, else NULL_VALUE
     cdef int32_t* headers           # slot -> header.Header
     cdef Leaf* leaves
+    cdef Access* accesses           # [leaf]
     cdef int leaf_count
     cdef int start                  # first leaf, ACCEPT or REJECT
     cdef readonly int size          # nodes
@@ -179,8 +182,8 @@ cdef class Program:
     cdef void* take(self, size_t size) except NULL
 
 
-# The exception of a RAISED: SelectorEvaluationError, or what a function raised unexpectedly.
-cdef object raised_error(Program program, Scratch* scratch, object row)
+# The exception of a RAISED of the selector ``text``: SelectorEvaluationError, or what a function raised unexpectedly.
+cdef object raised_error(str text, Scratch* scratch, object row)
 
 
 cdef inline int arity(const Node* node) noexcept nogil:

@@ -31,15 +31,15 @@ cdef dict PROBLEMS = {
 }
 
 
-cdef object raised_error(Program program, Scratch* scratch, object row):
+cdef object raised_error(str text, Scratch* scratch, object row):
     cdef object error
     if scratch.problem == NO_MEMORY:
         return MemoryError()
     if scratch.problem != FUNCTION_FAILED:
-        return SelectorEvaluationError(program.text, PROBLEMS[scratch.problem], row)
+        return SelectorEvaluationError(text, PROBLEMS[scratch.problem], row)
     error = <object>scratch.error
     if isinstance(error, SelectorEvaluationError):
-        return SelectorEvaluationError(program.text, error.problem, row)
+        return SelectorEvaluationError(text, error.problem, row)
     return error
 
 
@@ -59,6 +59,7 @@ cdef class Program:
             free(self.nodes)
             free(self.children)
         free(self.leaves)
+        free(self.accesses)
 
     def __reduce__(self):
         raise TypeError("a Program is compiled from text: ship the Selector")
@@ -76,7 +77,7 @@ cdef class Program:
             for k in range(3):
                 assert leaf.next[k] in (ACCEPT, REJECT) or i < leaf.next[k] < self.leaf_count
             if leaf.kind < GENERAL:
-                assert leaf.access.name == <PyObject*>self.names[leaf.access.slot]
+                assert leaf.access.name == <PyObject*>self.names[leaf.slot] and leaf.access.slot == leaf.slot
             for k in range(leaf.step_count):
                 if leaf.steps[k].operation == SLOT:
                     assert leaf.steps[k].access.name == <PyObject*>self.names[leaf.steps[k].access.slot]

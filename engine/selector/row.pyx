@@ -360,10 +360,10 @@ cdef inline int walk(Leaf* leaves, int at, PyObject* message, bint sure) noexcep
         leaf = &leaves[at]
         if leaf.kind < GENERAL:
             if sure:
-                found = guessed(&leaf.access, message)
+                found = guessed(leaf.access, message)
                 if found is NULL:
                     return at
-            elif not find(&leaf.access, message, &found):
+            elif not find(leaf.access, message, &found):
                 return at
             truth = leaf.absent if found is NULL else object_truth(leaf, found)
         elif leaf.kind == ARITHMETIC and not sure:
@@ -387,7 +387,7 @@ cdef int walk_native(Leaf* leaves, int at, Message message) noexcept nogil:
     while at >= 0:
         leaf = &leaves[at]
         if leaf.kind < GENERAL:
-            if not find_native(&leaf.access, message, &value):
+            if not find_native(leaf.access, message, &value):
                 truth = leaf.absent
             elif value.type != STRING and leaf.rules == CONVERT_OR_RAISE:
                 return at
@@ -446,7 +446,7 @@ cdef int general_leaf(Program program, const Leaf* leaf, object message, Slots* 
     if leaf.kind >= GENERAL:
         return general_row(program, leaf, message, slots, scratch)
     try:
-        read_slot(program, message, leaf.access.slot, &value, &held, scratch)
+        read_slot(program, message, leaf.slot, &value, &held, scratch)
         return leaf_truth(leaf, &value, scratch)
     finally:
         Py_XDECREF(held)

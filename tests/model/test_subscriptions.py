@@ -596,7 +596,7 @@ def test_columns_and_dicts_in_turn_where_numbers_have_gaps() -> None:
         del texts[key]
         subscriptions.remove(key)
     subscriptions._check()
-    assert len(subscriptions._sizes()) == 2  # type: ignore[attr-defined]
+    assert len(subscriptions._sizes()) > 1  # type: ignore[attr-defined]
     rows = [{"c": f"v{number % 10}", "n": draw.uniform(0, 99), "m": draw.uniform(0, 99)} for number in range(200)]
     table = pa.Table.from_pylist(rows)
     selectors = {key: Selector(text) for key, text in texts.items()}
