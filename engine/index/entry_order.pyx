@@ -3,6 +3,8 @@
 
 from pyengine._engine.index.segment cimport LINE
 
+from pyengine._engine.index.partitions cimport distinct_of
+
 import numpy
 
 cdef enum:
@@ -53,7 +55,7 @@ def parted(members, usable, positions, Py_ssize_t size):
         waiting.append((members[count * size:], usable))
         usable = usable.copy()
         usable[slot] = False
-        ends = numpy.unique(numpy.arange(PARTS + 1) * count // PARTS) * size
+        ends = distinct_of(numpy.arange(PARTS + 1) * count // PARTS) * size
         for part in range(1, len(ends)):
             waiting.append((members[ends[part - 1]:ends[part]], usable))
     return done, left

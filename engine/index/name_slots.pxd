@@ -25,9 +25,9 @@ cdef class NameSlots:
 
     cdef int slot(self, str name) except -1
     cdef const int* slots_of(self, Program program) except NULL      # valid until the next call
-    cdef int give_back(self) except -1           # of the program at hand, what nobody was counted for
     cdef int count(self, Subscription it, int64_t by) except -1      # it reads (1), or reads no more (-1)
-    cdef int follow(self, NameSlots other) except -1     # the same names and slots, nobody counted
+    # The same names and slots, nobody counted; also of one that a lack of memory left halfway.
+    cdef int follow(self, NameSlots other) except -1
     cdef list counts(self)
     cdef Program reader_now(self)
 

@@ -19,11 +19,13 @@ cdef class NameSlots:
         self.reader = None
         if self.idle:
             known, _ = self.idle.popitem()
-            del self.slot_of[self.names[known]]
+            if self.slot_of.get(self.names[known]) == known:
+                del self.slot_of[self.names[known]]
             self.names[known] = name
         else:
             known = len(self.names)
-            self.readers.more(1)
+            if self.readers.size == known:
+                self.readers.more(1)
             self.names.append(name)
         self.slot_of[name] = known
         self.idle[known] = None          # until somebody is counted
@@ -37,13 +39,6 @@ cdef class NameSlots:
             (<int*> self.slots.items)[index] = self.slot(program.names[index])
             self.idle.pop((<int*> self.slots.items)[index], None)       # no other name of the program takes it
         return <int*> self.slots.items
-
-    cdef int give_back(self) except -1:
-        cdef int64_t index
-        for index in range(self.slots.size - 1):
-            if (<int64_t*> self.readers.items)[(<int*> self.slots.items)[index]] == 0:
-                self.idle[(<int*> self.slots.items)[index]] = None
-        return 0
 
     cdef int count(self, Subscription it, int64_t by) except -1:
         cdef int64_t* readers = <int64_t*> self.readers.items
@@ -61,7 +56,8 @@ cdef class NameSlots:
         return 0
 
     cdef int follow(self, NameSlots other) except -1:
-        self.slot_of, self.names = dict(other.slot_of), list(other.names)
+        self.names = list(other.names)
+        self.slot_of = {name: slot for slot, name in enumerate(self.names)}
         self.idle = dict.fromkeys(range(len(self.names)))
         self.readers.size = 0
         self.readers.more(len(self.names) + 1)

@@ -43,14 +43,24 @@ cdef bint one_interval(const Leaf* leaf) noexcept nogil:
         and (high == EXACT or leaf.real_high < double_to_sortable_long(<double> (high + 1))))
 
 
-cdef int64_t* bounds_of(list ends, int* count) except NULL:
+cdef object without_repetition(object ascending):
+    cdef object keep = numpy.ones(len(ascending), bool)
+    numpy.not_equal(ascending[1:], ascending[:-1], out=keep[1:])
+    return ascending[keep]
+
+
+cdef object distinct_of(object values):
+    return without_repetition(numpy.sort(values))
+
+
+cdef int64_t* bounds_of(object ends, int* count) except NULL:
     cdef int64_t* bounds
     cdef int index
-    found = numpy.unique(numpy.array(ends, numpy.int64))
+    every = numpy.sort(ends)
+    found = without_repetition(every)
     if len(found) > BOUNDS:
         # By frequency, so that every stretch cuts through about as many intervals.
-        every = numpy.sort(numpy.array(ends, numpy.int64))
-        found = numpy.unique(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
+        found = without_repetition(every[(numpy.arange(BOUNDS) * len(every)) // BOUNDS])
     count[0] = <int> len(found)
     bounds = <int64_t*> allocate_sparse_zeros((MOST_BOUNDS + MOST_BOUNDS // 8) * sizeof(int64_t))
     for index in range(MOST_BOUNDS):

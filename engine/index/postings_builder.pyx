@@ -10,6 +10,7 @@ from pyengine._engine.index.constants cimport Point, point_kind, reading_of, see
 from pyengine._engine.index.growing cimport Growing, growing
 from pyengine._engine.index.leaf_truths cimport Truths, truths_of
 from pyengine._engine.index.message_view cimport Reading, point_of
+from pyengine._engine.index.partitions cimport distinct_of
 from pyengine._engine.index.pattern_automaton cimport PatternAutomaton, piece_of
 from pyengine._engine.index.postings cimport (
     COLUMN_LISTS, OF_FALSE, OF_NULL, OF_ODD, OF_PRESENT, OF_TRUE, PostedColumn, Postings, stretch_of,
@@ -303,7 +304,7 @@ cdef class PostingsBuilder:
             bounds = self.bounds[number]
             columns[number].first_list = COLUMN_LISTS * number
             if bounds.size:
-                cut = numpy.unique(numpy.asarray(<int64_t[:bounds.size]> <int64_t*> bounds.items))
+                cut = distinct_of(numpy.asarray(<int64_t[:bounds.size]> <int64_t*> bounds.items))
                 fitting = growing(sizeof(int64_t))
                 fitting.more(len(cut))
                 for index in range(len(cut)):

@@ -207,7 +207,9 @@ cdef class Segment:
         cdef int32_t place = self.first_place(hit)
         if self.shares and self.order[place] != place:
             return NULL
-        return self.subscriptions[place] if place < self.lines * LINE else self.posted.members[place - self.lines * LINE]
+        if place < self.lines * LINE:
+            return self.subscriptions[place]
+        return self.posted.members[place - self.lines * LINE]
 
     cdef inline int32_t hit_count(self) noexcept nogil:
         return self.size if self.shares else self.members

@@ -45,6 +45,8 @@ cdef enum:
     TEXT_BUCKETS = 256
     FEW_LINES = 4            # of a small segment, at most
     PIECE = 64               # subscriptions or requirements between which a building gives way
+    LARGE_PIECE = 2048       # of those for which little is done
+    FEW_TABLES = 64          # whose requirements are put in order one table after another
 
 cdef int few_lines = FEW_LINES
 
@@ -56,6 +58,8 @@ cdef class SegmentBuilder:
         free(self.firsts)
         free(self.stops)
         free(self.asked)
+        free(self.whole)
+        free(self.sorted)
 
     cdef Segment build(self, list subscriptions, bint errors_count):
         for _ in self.steps(subscriptions, errors_count):
@@ -70,7 +74,7 @@ cdef class SegmentBuilder:
         cdef Segment segment = Segment()
         cdef Subscription it
         cdef list others = []
-        cdef Py_ssize_t index, at
+        cdef Py_ssize_t index, at = 0
         cdef int leaves = 1
         self.segment = segment
         self.requirements = requirement_list_of(segment, False)
@@ -80,9 +84,11 @@ cdef class SegmentBuilder:
         for index in range(0, len(subscriptions), max(1, len(subscriptions) // SAMPLE)):
             it = subscriptions[index]
             selectivity.take(&it.graph)
-            if index % PIECE == PIECE - 1:
+            at += 1
+            if at % PIECE == 0:
                 yield
         selectivity.end_sample()
+        yield
         lists.begin(selectivity, errors_count)
         for index in range(len(subscriptions)):
             it = subscriptions[index]
@@ -94,7 +100,13 @@ cdef class SegmentBuilder:
             if index % PIECE == PIECE - 1:
                 yield
         self.requirements.reserve_leaves(leaves)
-        self.make_entries(others)
+        self.owners = []
+        self.firsts = <int32_t*> allocate_sparse_zeros((MOST_BRANCHES * len(others) + 1) * sizeof(int32_t))
+        self.stops = <int32_t*> allocate_sparse_zeros((MOST_BRANCHES * len(others) + 1) * sizeof(int32_t))
+        for index in range(len(others)):
+            self.make_entries(others[index])
+            if index % LARGE_PIECE == LARGE_PIECE - 1:
+                yield
         segment.size = <int> len(self.owners)
         segment.lines = (segment.size + LINE - 1) // LINE
         segment.words = (segment.lines + 7) // 8
@@ -118,8 +130,11 @@ cdef class SegmentBuilder:
             lists.lay_lists()
             segment.posted = lists.made
         yield
-        self.number_members(subscriptions, lists)
+        self.number_members(subscriptions)
         yield
+        if segment.posted is not None:
+            self.number_posted(lists)
+            yield
         yield from self.choose_order()
         yield from self.cut_number_lines()
         self.begin_buckets()
@@ -132,17 +147,14 @@ cdef class SegmentBuilder:
             yield
         self.sort_tables()
         yield
-        self.keep_intervals()
+        yield from self.keep_intervals()
         self.requirements.rehash(segment.point_room)     # the hash of a point depends on its table's number
+        yield
         segment.own()
 
-    cdef int number_members(self, list subscriptions, PostingsBuilder lists) except -1:
-        """The hits, in the order of addition; those of what is posted."""
+    cdef int number_members(self, list subscriptions) except -1:
+        """The hits, in the order of addition."""
         cdef Segment segment = self.segment
-        cdef Postings posted = segment.posted
-        cdef Subscription subscription
-        cdef int64_t hit
-        cdef int place
         numbers = numpy.array([(<Subscription> each).number for each in subscriptions], numpy.int64)
         self.numbers = numpy.sort(numbers)
         segment.hit_lines = (segment.members + LINE - 1) // LINE
@@ -152,8 +164,15 @@ cdef class SegmentBuilder:
         segment.numbers = <int64_t*> allocate_sparse_zeros((segment.members + 1) * sizeof(int64_t))
         segment.keys = <PyObject**> allocate_sparse_zeros((segment.members + 1) * sizeof(PyObject*))
         segment.first_places = <int32_t*> allocate_sparse_zeros((segment.members + 1) * sizeof(int32_t))
-        if posted is None:
-            return 0
+        return 0
+
+    cdef int number_posted(self, PostingsBuilder lists) except -1:
+        """The hits of what is posted."""
+        cdef Segment segment = self.segment
+        cdef Postings posted = segment.posted
+        cdef Subscription subscription
+        cdef int64_t hit
+        cdef int place
         segment.alive_lines += (posted.count + LINE - 1) // LINE
         posted.hits = <int32_t*> allocate_sparse_zeros((posted.count + 1) * sizeof(int32_t))
         posted.members = <PyObject**> allocate_sparse_zeros((posted.count + 1) * sizeof(PyObject*))
@@ -170,22 +189,16 @@ cdef class SegmentBuilder:
             segment.keys[hit] = subscription.key
         return 0
 
-    cdef int make_entries(self, list subscriptions) except -1:
+    cdef int make_entries(self, Subscription subscription) except -1:
         """The entries: an OR is one for each branch if every branch can be indexed."""
-        cdef Subscription subscription
         cdef int32_t[MOST_BRANCHES + 1] bounds
-        cdef int count, branch, entry = 0
-        self.owners = []
-        self.firsts = <int32_t*> allocate_sparse_zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
-        self.stops = <int32_t*> allocate_sparse_zeros((MOST_BRANCHES * len(subscriptions) + 1) * sizeof(int32_t))
-        for subscription in subscriptions:
-            count = self.requirements.branches_of(subscription, bounds)
-            self.branching |= count > 1
-            for branch in range(count):
-                self.owners.append(subscription)
-                self.firsts[entry] = bounds[branch]
-                self.stops[entry] = bounds[branch + 1]
-                entry += 1
+        cdef int branch, count = self.requirements.branches_of(subscription, bounds)
+        cdef int entry = <int> len(self.owners)
+        self.branching |= count > 1
+        for branch in range(count):
+            self.owners.append(subscription)
+            self.firsts[entry + branch] = bounds[branch]
+            self.stops[entry + branch] = bounds[branch + 1]
         return 0
 
     cdef object point_uses(self):
@@ -203,7 +216,7 @@ cdef class SegmentBuilder:
         cdef Requirement* requirement
         cdef Point* point
         cdef Subscription subscription
-        cdef int32_t place, hit
+        cdef int32_t place = 0, hit
         access = numpy.full(size, -1, numpy.int64)
         rarest = numpy.full(size, 2**31 - 1, numpy.int64)
         cdef int64_t[::1] access_of = access, least = rarest, uses = self.point_uses()
@@ -225,6 +238,8 @@ cdef class SegmentBuilder:
                 if uses[point_place] < least[requirement.entry]:
                     least[requirement.entry] = uses[point_place]
                     access_of[requirement.entry] = point_place
+            if index % (4 * LARGE_PIECE) == 4 * LARGE_PIECE - 1:
+                yield
         askers, tables, upper, bounds = columns[:, numeric]
         numbers = numpy.array([(<Subscription> each).number for each in self.owners], numpy.int64)
         if segment.is_small:
@@ -233,9 +248,14 @@ cdef class SegmentBuilder:
         else:
             yield
             positions = yield from positions_of(size, askers, tables, upper, bounds)
+            yield
             order = numpy.argsort(numpy.where(access < 0, 2**62, access), kind="stable")
+            yield
             ends = numpy.flatnonzero(numpy.diff(access[order], append=-2)) + 1
             for first, end in zip([0, *ends.tolist()], ends.tolist(), strict=False):
+                place += 1
+                if place % LARGE_PIECE == 0:
+                    yield
                 if end - first > LINE:
                     order[first:end] = yield from clustered(order[first:end], positions, first)
         cdef int64_t[::1] entries = order
@@ -246,8 +266,10 @@ cdef class SegmentBuilder:
         segment.subscriptions = <PyObject**> allocate_sparse_zeros((size + 1) * sizeof(PyObject*))
         segment.order = <int32_t*> allocate_sparse_zeros((size + 1) * sizeof(int32_t))
         segment.required = segment.bits(128 * 8 * segment.lines)
+        yield
         cdef int64_t[::1] hit_of = numpy.searchsorted(self.numbers, numbers)
-        cdef uint64_t* whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
+        yield
+        self.whole = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         segment.loose = segment.size
         if self.branching:
             segment.next_places = <int32_t*> allocate_sparse_zeros((segment.lines * LINE + 1) * sizeof(int32_t))
@@ -260,12 +282,16 @@ cdef class SegmentBuilder:
             subscription = self.owners[entries[place]]
             segment.keys[hit] = subscription.key
             segment.numbers[hit] = subscription.number
+            if place % LARGE_PIECE == 0:
+                yield
         for place in range(segment.size):
+            if place % LARGE_PIECE == LARGE_PIECE - 1:
+                yield
             index = entries[place]
             segment.subscriptions[place] = <PyObject*> self.owners[index]
             segment.order[place] = <int32_t> hit_of[index]
             if segment.whole[index >> 6] >> (index & 63) & 1:
-                whole[place >> 6] |= <uint64_t> 1 << (place & 63)
+                self.whole[place >> 6] |= <uint64_t> 1 << (place & 63)
             if access_of[index] >= 0:
                 point = &segment.points[access_of[index]]
                 if point.last == 0:
@@ -275,12 +301,11 @@ cdef class SegmentBuilder:
                     segment.tables[point.of >> 2].numbers_are_points = True
             elif segment.loose == segment.size:
                 segment.loose = place
-        free(segment.whole)
-        segment.whole = whole
+        self.whole, segment.whole = segment.whole, self.whole
         yield
         self.drop_access_requirements(&access_of[0] if size else NULL, &place_of[0] if size else NULL)
-        self.sort_requirements()
         yield
+        yield from self.sort_requirements()
 
     cdef int drop_access_requirements(self, const int64_t* access, const int64_t* place_of) except -1:
         """The requirement that an entry's access point answers needs no bits; the others get the entry's place."""
@@ -297,23 +322,31 @@ cdef class SegmentBuilder:
         requirements.size = kept
         return 0
 
-    cdef int sort_requirements(self) except -1:
+    def sort_requirements(self):
         """By table and entry, so that filling goes through memory in order."""
         cdef RequirementList requirements = self.requirements
         cdef int64_t index, size = requirements.size
         tables, entries = numpy.empty(size, numpy.int64), numpy.empty(size, numpy.int64)
         cdef int64_t[::1] table_of = tables, entry_of = entries, sequence
+        cdef int64_t at = 0
         for index in range(size):
             table_of[index] = requirements.at[index].table
             entry_of[index] = requirements.at[index].entry
-        sequence = numpy.argsort(tables * numpy.int64(self.segment.size + 1) + entries)      # no two are the same
-        cdef Requirement* ordered = <Requirement*> allocate_sparse_zeros((size + 1) * sizeof(Requirement))
-        for index in range(size):
-            ordered[index] = requirements.at[sequence[index]]
-        free(requirements.at)
-        requirements.at = ordered
+        self.sorted = <Requirement*> allocate_sparse_zeros((size + 1) * sizeof(Requirement))
+        yield
+        parts = self.segment.table_count if self.segment.table_count <= FEW_TABLES else 1
+        for number in range(parts):
+            if parts > 1:
+                chosen = numpy.flatnonzero(tables == number)
+                sequence = chosen[numpy.argsort(entries[chosen])]
+            else:
+                sequence = numpy.argsort(tables * numpy.int64(self.segment.size + 1) + entries)
+            for index in range(len(sequence)):
+                self.sorted[at] = requirements.at[sequence[index]]
+                at += 1
+            yield
+        self.sorted, requirements.at = requirements.at, self.sorted
         requirements.room = size + 1
-        return 0
 
     def cut_number_lines(self):
         """The bounds of each table, at ends of its intervals."""
@@ -351,10 +384,10 @@ cdef class SegmentBuilder:
             if not table.buckets:
                 continue
             yield
-            table.bounds = bounds_of(ends[number], &table.bound_count)
+            table.bounds = bounds_of(numpy.array(ends[number], numpy.int64), &table.bound_count)
             table.buckets = first_text_stretch(table)
             if text_ends[number]:
-                table.text_bounds = bounds_of(text_ends[number], &table.text_bound_count)
+                table.text_bounds = bounds_of(numpy.array(text_ends[number], numpy.int64), &table.text_bound_count)
                 table.buckets += table.text_bound_count + 1
             table.first = segment.buckets
             segment.buckets += table.buckets
@@ -448,7 +481,7 @@ cdef class SegmentBuilder:
             and not rejects(requirement.leaf, requirement.stop, TRUE)
             and rejects(requirement.leaf, requirement.stop, FALSE))
 
-    cdef int keep_intervals(self) except -1:
+    def keep_intervals(self):
         """What the open stretches leave to be asked."""
         cdef Segment segment = self.segment
         cdef const Table* table
@@ -464,6 +497,8 @@ cdef class SegmentBuilder:
         segment.of_intervals = <uint64_t*> allocate_sparse_zeros(segment.lines * 64)
         memcpy(segment.of_intervals, segment.whole, segment.lines * 64)
         for index in range(self.requirements.size):
+            if index % LARGE_PIECE == LARGE_PIECE - 1:
+                yield
             requirement = &self.requirements.at[index]
             table = &segment.tables[requirement.table]
             word = requirement.entry >> 6
@@ -475,7 +510,10 @@ cdef class SegmentBuilder:
                 segment.by_intervals[word] &= ~bit
             if not self.is_interval(requirement) or table.passed[NULL_BUCKET * segment.bucket_step + word] & bit:
                 segment.of_intervals[word] &= ~bit
+        yield
         for place in range(segment.size):
+            if place % LARGE_PIECE == LARGE_PIECE - 1:
+                yield
             intervals = &segment.intervals[place]
             intervals.hit = segment.order[place]
             intervals.rest = rest
@@ -483,8 +521,11 @@ cdef class SegmentBuilder:
             intervals.count = 0                                        # counted again as they are written
             for k in range(SIDE_BY_SIDE):
                 intervals.first[k].low, intervals.first[k].high = INT64_MIN, INT64_MAX
+        yield
         segment.more_intervals = <Interval*> allocate_sparse_zeros(rest * sizeof(Interval))
         for index in range(self.requirements.size):
+            if index % LARGE_PIECE == LARGE_PIECE - 1:
+                yield
             requirement = &self.requirements.at[index]
             if self.is_interval(requirement):
                 intervals = &segment.intervals[requirement.entry]
@@ -494,13 +535,13 @@ cdef class SegmentBuilder:
                 interval.high = requirement.leaf.real_high
                 interval.slot = segment.tables[requirement.table].slot
                 segment.tables[requirement.table].bounded = True
+        yield
         for number in range(segment.table_count):
             table = &segment.tables[number]
             for at in range(FIRST_TEXT + table.texts, FIRST_TEXT + table.texts + table.bound_count + 1
                             if table.bounded else 0):
                 if table.opens[at]:
                     table.opens[at] = OPEN_TO_INTERVALS
-        return 0
 
 
 def use_few_lines(int lines):

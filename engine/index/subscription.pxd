@@ -5,7 +5,7 @@ above); only then is its Program kept. The leaves are copies whose ``slot`` is t
 
 Invariants: the block holds the leaves, then the strings that they name, then where branches begin; a pattern is shared
 with the program that it was compiled for; ``key`` is borrowed: ``by_key`` of the Subscriptions owns it, and after a
-removal every snapshot from before (``removed``). Without cycle collection, because nothing that it owns refers to anything.
+removal every snapshot from before (``removed``). Without cycle collection, because nothing that it owns refers to it.
 """
 
 from cpython.object cimport PyObject

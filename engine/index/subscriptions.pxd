@@ -16,6 +16,7 @@ after its removal by every snapshot from before: ``removed`` of one is a list of
 from libc.stdint cimport int64_t
 
 from pyengine._engine.index.append_segment cimport AppendSegment
+from pyengine._engine.index.key_table cimport KeyTable
 from pyengine._engine.index.name_slots cimport NameSlots
 from pyengine._engine.index.search cimport Search, Snapshot
 from pyengine._engine.index.segment_builder cimport SegmentBuilder
@@ -25,7 +26,7 @@ from pyengine._engine.index.subscription cimport Subscription
 cdef class Subscriptions:
     cdef readonly str dialect
     cdef readonly str on_error
-    cdef dict by_key             # key -> Subscription
+    cdef KeyTable by_key
     cdef NameSlots names
     cdef list living             # of Living, the largest segments first
     cdef list tail
@@ -38,12 +39,14 @@ cdef class Subscriptions:
     cdef SegmentBuilder builder  # of the segment that is being made; None: no merge is under way
     cdef object pieces           # its steps, a generator
     cdef list sources            # the segments that become it
+    cdef list retired            # segments that have been replaced: each piece frees one
     cdef list left               # Subscriptions of those that were removed meanwhile
     cdef bint due                # there may be something to merge
     cdef bint merging            # a piece is being made: whoever it calls makes none
     cdef object lock             # of whoever changes them, or makes the next snapshot
 
     cdef Subscription made(self, object key, object selector, int64_t number)
+    cdef dict texts(self)                        # key -> text, in order
     cdef int update_all(self, object subscriptions) except -1
     cdef int take_in(self, list fresh) except -1
     cdef bint append(self, Subscription fresh) except -1

@@ -7,12 +7,13 @@ from cython.view cimport array
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free
 
-from pyengine._engine.lowlevel.memory cimport allocate, allocate_zeros, try_resize
+from pyengine._engine.lowlevel.memory cimport allocate_zeros, try_resize
 from pyengine._engine.index.append_segment cimport append_segment_of
 from pyengine._engine.columns.batch cimport columns_of
 from pyengine._engine.columns.column_views cimport ColumnViews, refused_text
 from pyengine._engine.lowlevel.bits cimport lowest_bit
 from pyengine._engine.index.growing cimport Growing, growing
+from pyengine._engine.index.key_table cimport KeyTable, key_table
 from pyengine._engine.index.message_view cimport Event
 from pyengine._engine.index.name_slots cimport NameSlots, name_slots_of
 from pyengine._engine.index.segment_builder cimport SegmentBuilder, segment_of
@@ -68,12 +69,13 @@ cdef class Subscriptions:
         Selector("TRUE", dialect)
         self.dialect = dialect
         self.on_error = on_error
-        self.by_key = {}
+        self.by_key = key_table()
         self.names = name_slots_of(dialect == "rocketmq")
         self.living = []
         self.tail = []
         self.removed = []
         self.sources = []
+        self.retired = []
         self.left = []
         self._many = LARGE
         try:
@@ -87,28 +89,51 @@ cdef class Subscriptions:
         return type(list.__class_getitem__(int))(cls, item)
 
     def __len__(self):
-        return len(self.by_key)
+        return self.by_key.count
 
     def __contains__(self, key):
-        return key in self.by_key
+        return self.by_key.get(key) is not None
 
     def __iter__(self):
-        return iter(list(self.by_key))
+        return iter(self.keys())
 
     def __getitem__(self, key):
         """The selector of a key."""
-        return Selector((<Subscription> self.by_key[key]).text, self.dialect)
+        cdef Subscription found = self.by_key.get(key)
+        if found is None:
+            raise KeyError(key)
+        return Selector(found.text, self.dialect)
 
     def __repr__(self):
-        return f"<Subscriptions: {counted(len(self.by_key), 'selector')}, dialect={self.dialect!r}>"
+        return f"<Subscriptions: {counted(self.by_key.count, 'selector')}, dialect={self.dialect!r}>"
 
     def __reduce__(self):
-        texts = {key: (<Subscription> subscription).text for key, subscription in list(self.by_key.items())}
-        return restored, (texts, self.dialect, self.on_error)
+        return restored, (self.texts(), self.dialect, self.on_error)
 
     def keys(self):
         """The keys, in the order of addition."""
-        return list(self.by_key)
+        cdef Subscription each
+        cdef list found
+        self.lock.acquire()
+        try:
+            found = self.by_key.in_order()
+            for index in range(len(found)):
+                each = found[index]
+                found[index] = <object> each.key
+            return found
+        finally:
+            self.lock.release()
+
+    cdef dict texts(self):
+        cdef Subscription each
+        cdef dict texts = {}
+        self.lock.acquire()
+        try:
+            for each in self.by_key.in_order():
+                texts[<object> each.key] = each.text
+            return texts
+        finally:
+            self.lock.release()
 
     cdef Subscription made(self, object key, object selector, int64_t number):
         cdef Subscription subscription
@@ -130,25 +155,26 @@ cdef class Subscriptions:
             subscription = subscription_of(
                 <PyObject*> key, number, compiled.program, self.names.slots_of(compiled.program))
             self.names.count(subscription, 1)
-        finally:
-            self.names.give_back()
+        except BaseException:
+            self.torn = True             # names may have slots that nobody is counted for
+            raise
         return subscription
 
     def add(self, key, selector):
         """Add one; ValueError if the key is there already."""
         self.lock.acquire()
         try:
-            if key in self.by_key:
+            if self.by_key.get(key) is not None:
                 raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
             self.mend()
             subscription = self.made(key, selector, self.next_number)
             self.next_number += 1
             self.torn = True
-            self.by_key[key] = subscription
+            self.by_key.set(key, subscription, False)
             try:
                 self.swap(None, subscription)
             except BaseException:
-                del self.by_key[key]
+                self.by_key.remove(key)
                 raise
             self.forget_names()
         finally:
@@ -167,6 +193,7 @@ cdef class Subscriptions:
     cdef int update_all(self, object subscriptions) except -1:
         cdef list fresh = []
         cdef dict new = {}
+        cdef Py_ssize_t done = 0
         cdef int64_t number = self.next_number
         if not isinstance(subscriptions, Iterable):
             raise TypeError(f"subscriptions: a mapping from keys to selectors, or such pairs; not {subscriptions!r}")
@@ -177,22 +204,24 @@ cdef class Subscriptions:
                     raise TypeError(
                         f"subscriptions: a mapping from keys to selectors, or such pairs; {pair!r} is no pair")
                 key, selector = pair
-                if key in self.by_key or key in new:
+                if self.by_key.get(key) is not None or key in new:
                     raise ValueError(f"there is a subscription {key!r} already; replace() changes its selector")
                 fresh.append(self.made(key, selector, number))
                 new[key] = fresh[len(fresh) - 1]
                 number += 1
-            together = {**self.by_key, **new}
         except BaseException:
             self.torn = True             # the names of the new ones are counted
             raise
         self.torn = True
-        before, self.by_key = self.by_key, together
         try:
+            for key, subscription in new.items():
+                self.by_key.set(key, subscription, True)
+                done += 1
             self.take_in(fresh)
             self.torn = False
         except BaseException:
-            self.by_key = before
+            for subscription in fresh[:done]:
+                self.by_key.remove(<object> (<Subscription> subscription).key)
             raise
         self.next_number = number
         return self.forget_names()
@@ -201,8 +230,12 @@ cdef class Subscriptions:
         """Remove one; KeyError if there is none."""
         self.lock.acquire()
         try:
-            self.swap(self.by_key[key], None)
-            del self.by_key[key]
+            self.mend()
+            old = self.by_key.get(key)
+            if old is None:
+                raise KeyError(key)
+            self.swap(old, None)
+            self.by_key.remove(key)
         finally:
             self.lock.release()
 
@@ -212,12 +245,14 @@ cdef class Subscriptions:
         self.lock.acquire()
         try:
             self.mend()
-            old = self.by_key[key]
+            old = self.by_key.get(key)
+            if old is None:
+                raise KeyError(key)
             subscription = self.made(key, selector, old.number)
             subscription.key = old.key       # which ``by_key`` owns
             self.torn = True
             self.swap(old, subscription)
-            self.by_key[key] = subscription
+            self.by_key.set(key, subscription, False)
             self.forget_names()
         finally:
             self.lock.release()
@@ -236,19 +271,20 @@ cdef class Subscriptions:
 
     cdef int mend(self) except -1:
         cdef list everything
+        cdef NameSlots names
         cdef Subscription subscription
         if not self.torn:
             return 0
-        everything = list(self.by_key.values())
+        everything = self.by_key.in_order()
         self.snapshot = None
         self.appended = None
         self.give_up_merge()
-        names = self.names
-        self.names = name_slots_of(self.dialect == "rocketmq")
-        self.names.follow(names)
+        names = name_slots_of(self.dialect == "rocketmq")
+        names.follow(self.names)
         for subscription in everything:
             subscription.segment = NULL
-            self.names.count(subscription, 1)
+            names.count(subscription, 1)
+        self.names = names
         self.living = []
         self.tail = everything
         if len(everything) > SMALL_TAIL:
@@ -260,12 +296,12 @@ cdef class Subscriptions:
     cdef int take_in(self, list fresh) except -1:
         cdef list all_new
         self.snapshot = None
-        if len(fresh) == 1 and len(self.by_key) >= self._many and self.append(fresh[0]):
+        if len(fresh) == 1 and self.by_key.count >= self._many and self.append(fresh[0]):
             if self.due and self.full_segments() > MOST_WAITING:
                 self.merge()
             return 0
         self.tail.extend(fresh)
-        if len(self.tail) > (SMALL_TAIL if len(self.by_key) < LARGE else LARGE_TAIL):
+        if len(self.tail) > (SMALL_TAIL if self.by_key.count < LARGE else LARGE_TAIL):
             all_new, self.tail = self.tail, []
             self.living.append(Living(segment_of(all_new, self.on_error == "raise")))
             self.living.sort(key=size_of)
@@ -372,6 +408,9 @@ cdef class Subscriptions:
         cdef object pieces
         if self.merging:
             return 0
+        if self.retired:
+            self.retired.pop()
+            return 0
         if self.builder is None:
             together = self.to_merge()
             if not together:
@@ -408,6 +447,7 @@ cdef class Subscriptions:
         living.sort(key=size_of)
         self.living = living
         self.snapshot = None
+        self.retired = self.sources
         self.give_up_merge()
         return 0
 
@@ -441,24 +481,24 @@ cdef class Subscriptions:
 
     cdef int forget_names(self) except -1:
         # The others are numbered anew, and so is all that knows them; who matches keeps the old subscriptions.
-        cdef NameSlots before = self.names
+        cdef NameSlots names, before = self.names
         cdef Subscription subscription
         cdef Growing slots
-        cdef dict by_key = {}
+        cdef KeyTable by_key = key_table()
         cdef Py_ssize_t idle = len(before.idle)
-        if idle <= FEW_NAMES or 2 * idle <= len(before.names) or idle <= len(self.by_key) // IDLE_PART:
+        if idle <= FEW_NAMES or 2 * idle <= len(before.names) or idle <= self.by_key.count // IDLE_PART:
             return 0
-        self.torn = True
-        self.names = name_slots_of(self.dialect == "rocketmq")
+        names = name_slots_of(self.dialect == "rocketmq")
         slots = growing(sizeof(int))
         slots.more(len(before.names))
         for slot, name in enumerate(before.names):
             if slot not in before.idle:
-                (<int*> slots.items)[<int> slot] = self.names.slot(name)
-                self.names.idle.clear()
-        for key, subscription in self.by_key.items():
-            by_key[key] = renumbered(subscription, <int*> slots.items)
-        self.by_key = by_key
+                (<int*> slots.items)[<int> slot] = names.slot(name)
+                names.idle.clear()
+        for subscription in self.by_key.in_order():
+            by_key.set(<object> subscription.key, renumbered(subscription, <int*> slots.items), True)
+        self.torn = True
+        self.by_key, self.names = by_key, names
         return self.mend()
 
     cdef int gather(self) except -1:
@@ -717,9 +757,9 @@ cdef class Subscriptions:
             try:
                 snapshot = self.current()
                 if snapshot.ordered is None:
-                    keys = numpy.empty(len(self.by_key), object)
-                    keys[:] = list(self.by_key)
-                    living = list(self.by_key.values())
+                    keys = numpy.empty(self.by_key.count, object)
+                    living = self.by_key.in_order()
+                    keys[:] = [<object> (<Subscription> alive).key for alive in living]
                     numbers = numpy.array([(<Subscription> alive).number for alive in living], numpy.int64)
                     snapshot.ordered = (numbers, keys, living)
             finally:
@@ -748,14 +788,15 @@ cdef class Subscriptions:
                 assert <object> subscription.key not in seen and subscription.segment == <void*> one.segment
                 assert one.segment.at_hit(subscription.hit) == <PyObject*> subscription
                 seen[<object> subscription.key] = subscription
-        assert len(seen) == len(self.by_key)
+        assert len(seen) == self.by_key.count
         assert self.builder is None or self.due
         assert not self.sources or {*self.sources} <= {(<Living> one).segment for one in self.living}
         last = -1
         names = name_slots_of(self.dialect == "rocketmq")
         names.follow(self.names)
-        for key, subscription in self.by_key.items():
-            assert seen[key] is subscription and subscription.number > last and <PyObject*> key == subscription.key
+        for subscription in self.by_key.in_order():
+            assert seen[<object> subscription.key] is subscription and subscription.number > last
+            assert self.by_key.get(<object> subscription.key) is subscription
             last = subscription.number
             names.count(subscription, 1)
             for place, name in enumerate(Selector(subscription.text, self.dialect).names):

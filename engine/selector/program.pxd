@@ -129,7 +129,7 @@ cdef struct Leaf:
     uint8_t second_relation  # with ``second``; NO_RELATION: none
     uint8_t absent           # Truth for a message without a value: of the header's default, or of null
     uint8_t can_raise        # of nodes[node]
-    uint8_t both_sides       # ARITHMETIC: ``steps`` are of both sides; otherwise the left one is compared with an interval
+    uint8_t both_sides       # ARITHMETIC: ``steps`` are of both sides; otherwise the left is compared with the interval
     int32_t relation         # of ``constant``; REST: first child
     int32_t node
     int32_t count            # texts, or slots
