@@ -51,7 +51,7 @@ cdef void compute_vectors(
     cdef const kernel_table* kernels = of.kernels
     cdef int64_t rows = of.rows
     cdef void* spare = <char*> of.memory + 8 * VECTOR_ROWS * HEIGHT
-    cdef void* made
+    cdef void* computed
     cdef int height = 0
     cdef int at
     cdef int64_t i
@@ -82,6 +82,6 @@ cdef void compute_vectors(
                     (<double*> spare)[i] = fmod((<double*> top.values)[i], (<double*> stack[height].values)[i])
             else:
                 kernels.compute[step.kind](step.calculation, top.values, stack[height].values, rows, spare)
-        made = spare
+        computed = spare
         spare = top.values
-        top.values = made
+        top.values = computed

@@ -42,4 +42,4 @@ cdef extern from "columns/text_sets.h" nogil:
 
 
 cdef text_set* make_set(const Value* texts, int count) except NULL       # UTF-8 texts that outlive it
-cdef void free_set(text_set* made) noexcept nogil
+cdef void free_set(text_set* table) noexcept nogil

@@ -549,7 +549,7 @@ cdef bint parse_hexadecimal(
     cdef Py_ssize_t scale = 0
     cdef bint more = False
     cdef bint point = False
-    cdef bint seen = False
+    cdef bint any_digit = False
     cdef bint found
     cdef int digit
     cdef int64_t exponent
@@ -560,7 +560,7 @@ cdef bint parse_hexadecimal(
             digit = hex_digit(text[at])
             if digit < 0:
                 break
-            seen = True
+            any_digit = True
             if significand >> 60:
                 more = more or digit != 0
                 scale += 0 if point else 4
@@ -568,7 +568,7 @@ cdef bint parse_hexadecimal(
                 significand = significand << 4 | <uint64_t>digit
                 scale -= 4 if point else 0
         at += 1
-    if not seen or at >= length or (text[at] != 112 and text[at] != 80):
+    if not any_digit or at >= length or (text[at] != 112 and text[at] != 80):
         return False
     at += 1
     exponent = exponent_number(text, length, &at, &found)
@@ -602,7 +602,7 @@ cdef bint parse_real(
     cdef int64_t power = 0
     cdef bint more = False
     cdef bint point = False
-    cdef bint seen = False
+    cdef bint any_digit = False
     cdef bint negative = False
     cdef bint found
     cdef Py_ssize_t at = 0
@@ -625,7 +625,7 @@ cdef bint parse_real(
         if text[at] == 46 and not point:
             point = True
         elif is_digit(text[at]):
-            seen = True
+            any_digit = True
             if count == 0 and text[at] == 48:
                 power -= 1 if point else 0
             elif count < MOST_DIGITS - 1:
@@ -638,7 +638,7 @@ cdef bint parse_real(
         else:
             break
         at += 1
-    if not seen:
+    if not any_digit:
         return False
     if at < length and text[at] | 32 == 101:
         at += 1

@@ -226,7 +226,7 @@ cdef bint parse_integer(const Value* text, int64_t least, int64_t most, Value* n
     cdef int32_t unit
     cdef int digit
     cdef bint negative = False
-    cdef bint seen = False
+    cdef bint any_digit = False
     cdef uint64_t sum_ = 0
     cdef uint64_t limit = <uint64_t>most
     start_units(&units, text)
@@ -241,10 +241,10 @@ cdef bint parse_integer(const Value* text, int64_t least, int64_t most, Value* n
         if digit < 0 or sum_ > (limit - <uint64_t>digit) // 10:
             return False
         sum_ = sum_ * 10 + <uint64_t>digit
-        seen = True
+        any_digit = True
         unit = next_unit(&units)
     number.payload.integer = <int64_t>(<uint64_t>0 - sum_ if negative else sum_)
-    return seen
+    return any_digit
 
 
 cdef bint parse_real(const Value* text, bint narrow, Value* number, Scratch* scratch) noexcept nogil:

@@ -20,12 +20,12 @@ def fail_allocations(int64_t first_one, int64_t stop_before=0):
     (0: all of them); of ``first_one`` 0 none fails. Returns how many there were since the last call that began to
     count. For tests."""
     global failing, count, first, stop
-    cdef int64_t seen = count
+    cdef int64_t counted = count
     failing = first_one > 0
     count = 0
     first = first_one
     stop = stop_before
-    return seen
+    return counted
 
 
 cdef bint fails() noexcept nogil:

@@ -1,6 +1,6 @@
 """selector: the public Selector: compiled once, with the same answer on every shape of message.
 
-Invariant: ``program`` is shared by the Selectors of one text and dialect and never changes; each Selector has its own
+Invariant: ``program`` is shared by the Selectors of one string and dialect and never changes; each Selector has its own
 ``leaves`` and ``start``.
 """
 

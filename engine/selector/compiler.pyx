@@ -216,7 +216,7 @@ cdef class Lowering:
         cdef int node, other
         cdef tuple terms = term.terms
         cdef tuple below
-        cdef Node* made
+        cdef Node* built
         if kind == PROPERTY:
             found = self.properties.get(term.value)
             if found is not None:
@@ -268,17 +268,17 @@ cdef class Lowering:
         if kind == IN or kind == NOT_IN:
             node = self.add_node(MEMBER, below)
             self.take_texts(node, term.value)
-            made = &self.program.nodes[node]
-            made.negated = kind == NOT_IN
-            made.slot = self.program.nodes[<int>below[0]].slot
+            built = &self.program.nodes[node]
+            built.negated = kind == NOT_IN
+            built.slot = self.program.nodes[<int>below[0]].slot
             return node
         if CONTAINS <= kind:
             node = self.add_node(CONTAINS_TEXT + (kind - CONTAINS) // 2, below)
             self.take_texts(node, (term.value,))
-            made = &self.program.nodes[node]
-            made.negated = kind == NOT_CONTAINS or kind == NOT_STARTS_WITH or kind == NOT_ENDS_WITH
-            if made.operation == CONTAINS_TEXT:
-                made.needle = self.needle_of(&made.texts[0])
+            built = &self.program.nodes[node]
+            built.negated = kind == NOT_CONTAINS or kind == NOT_STARTS_WITH or kind == NOT_ENDS_WITH
+            if built.operation == CONTAINS_TEXT:
+                built.needle = self.needle_of(&built.texts[0])
             return node
         return self.call(term, below)
 

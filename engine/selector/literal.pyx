@@ -29,7 +29,7 @@ cdef object number(Lexer lexer, Token* token, int* java_type):
     cdef int end = token.end
     cdef uint64_t low = 0
     cdef uint64_t digit
-    cdef bint beyond = False
+    cdef bint overflows = False
     cdef long long value
     if kind == FLOATING:
         java_type[0] = DOUBLE
@@ -40,11 +40,11 @@ cdef object number(Lexer lexer, Token* token, int* java_type):
         digit = lexer.at(index)
         digit = digit - c"0" if digit <= c"9" else (digit | 32) - c"a" + 10
         if low > (<uint64_t>0x7FFFFFFFFFFFFFFF - digit) // radix:
-            beyond = True
+            overflows = True
         low = low * radix + digit
         index += 1
     value = <long long>low
-    if beyond and (kind != DECIMAL or not lexer.activemq):
+    if overflows and (kind != DECIMAL or not lexer.activemq):
         raise InvalidSelectorError(
             lexer.text, token.start, "this integer is beyond 9223372036854775807",
             hint="write it with a decimal point" if kind == DECIMAL else "write it as a decimal",
@@ -53,7 +53,7 @@ cdef object number(Lexer lexer, Token* token, int* java_type):
         # Beyond Long the broker reads the low 64 bits only, so 18446744073709551617 is the Integer 1.
         java_type[0] = INT
         return value
-    if not beyond:
+    if not overflows:
         java_type[0] = LONG
         return value
     if end - token.start > DIGIT_LIMIT:

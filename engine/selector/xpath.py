@@ -68,7 +68,7 @@ class Bracket:
 
 
 def as_broker(text: str, namespaces: dict[str, str]) -> str | None:
-    """What libxml2 is to be asked for what the broker's Xalan reads; None: Xalan does not read it.
+    """The expression for libxml2, for what the broker's Xalan reads; None: Xalan does not read it.
 
     Xalan accepts one sign before an operand, no name directly after a number or a dot, no ``-`` directly after a
     fraction or a dot, no step or predicate after a number or a literal, and no function that is unknown or has too few
@@ -147,7 +147,7 @@ class Path:
         self._text = text
         self._etree = etree
         try:
-            etree.XPath(text, regexp=False)  # what is no path by itself must not become one below
+            etree.XPath(text, regexp=False)  # what is not a path by itself must not become one below
             namespaces: dict[str, str] = {}
             path = as_broker(text, namespaces)
             # lxml's context is the root element, the broker's the document above it.
@@ -170,7 +170,7 @@ class Path:
         return Path, (self._text,)
 
     def __call__(self, body: str | bytes | None) -> bool:
-        """Whether the expression is true of the body: False too if that is no XML, has a DOCTYPE, or the path fails."""
+        """Whether the expression is true of the body: False too if it is not XML, has a DOCTYPE, or the path fails."""
         if self._evaluate is None or not isinstance(body, (str, bytes)) or not body:
             return False
         etree = self._etree
@@ -188,7 +188,7 @@ class Path:
         try:
             if isinstance(body, str):
                 if body[0] == "\ufeff":
-                    return False  # a byte order mark is none in a text
+                    return False  # a byte order mark is none in a string
                 body = body.encode()
             root = etree.fromstring(body, parser)
             if root.getroottree().docinfo.internalDTD is not None:
@@ -199,7 +199,7 @@ class Path:
 
 
 def compile_path(text: str) -> Path:
-    """The expression, ready to be called with bodies; one that is no XPath is False of every body.
+    """The expression, ready to be called with bodies; one that is not an XPath is False of every body.
 
     Raises MissingExtraError without lxml.
     """

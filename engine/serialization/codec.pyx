@@ -83,16 +83,16 @@ cdef class SharedValues:
     @classmethod
     def restore(cls, bytes data not None):
         """Raises SnapshotError for bytes that are damaged or are not a frame of shared values."""
-        cdef SharedValues made = cls()
+        cdef SharedValues shared = cls()
         start, end = unseal(b"PYEV", 1, data)
         cdef Reader reader = Reader(data, start, end)
         values = reader.value()
         if type(values) is not tuple:
             raise reader.refuse("they are no row of values")
         for value in values:
-            if made.number_of(value) != len(made.values) - 1:
+            if shared.number_of(value) != len(shared.values) - 1:
                 raise reader.refuse("a value stands twice")
-        return made
+        return shared
 
 
 cdef class Writer:

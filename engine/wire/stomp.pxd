@@ -2,7 +2,7 @@
 
 Invariants of a reader, beyond those of frame_reader: the bytes of ``buffer`` before ``begin`` were taken off, and leave
 it before more is fed; everything before ``at`` was looked at and is not looked at again; ``headers`` is None until the
-action line was read, and ``length`` is -1 unless the header section is complete and told one.
+action line was read, and ``length`` is -1 unless the header section is complete and has one.
 """
 
 from libc.stdint cimport int64_t

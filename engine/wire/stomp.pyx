@@ -105,7 +105,7 @@ cdef class StompFrame:
 
     @property
     def text(self):
-        """The body as a text, UTF-8; what is not UTF-8 becomes U+FFFD, as Java decodes it (StompFrame.getBody)."""
+        """The body decoded from UTF-8; other bytes become U+FFFD, as in Java (StompFrame.getBody)."""
         return decode_utf8(self.body)
 
 
@@ -324,7 +324,7 @@ cdef bytes unescaped(bytes value, bint carriage_return):
 
 
 def text_body(str text not None):
-    """The body of a text: UTF-8; half a surrogate pair becomes a question mark (String.getBytes)."""
+    """The body of a string: UTF-8; half a surrogate pair becomes a question mark (String.getBytes)."""
     return encode_utf8(text)
 
 

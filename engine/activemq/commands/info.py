@@ -71,7 +71,7 @@ class MessagePull:
 @frozen
 @dataclass(frozen=True, slots=True)
 class ConsumerControl:
-    """The broker tells a client that one of its consumers is to be closed (abort of a slow consumer)."""
+    """The broker tells a client that one of its consumers must be closed (abort of a slow consumer)."""
 
     consumer_id: str
     close: bool = True

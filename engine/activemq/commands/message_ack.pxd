@@ -1,4 +1,4 @@
-"""message_ack: what a consumer says of messages that it was given (command.MessageAck)."""
+"""message_ack: a consumer's acknowledgement of messages (command.MessageAck)."""
 
 
 cpdef enum AckKind:

@@ -4,7 +4,7 @@ cimport cython
 @cython.freelist(256)
 @cython.no_gc
 cdef class MessageAck:
-    """What a consumer says of messages it was given: ``message_count`` of them, first to last in dispatch order.
+    """A consumer's acknowledgement of messages: ``message_count`` of them, first to last in dispatch order.
 
     kind: see AckKind. first_message_id: None where the client names only the last. transaction_id: the transaction it
     belongs to, or None. poison_cause: text that goes into the dead letter's ``dlqDeliveryFailureCause``.

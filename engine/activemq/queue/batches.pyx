@@ -224,7 +224,7 @@ cdef class Lines:
     cdef Line* at
     cdef int64_t size
     cdef int64_t room
-    cdef char* seen                   # rows of the batch that have a line
+    cdef char* has_line                   # rows of the batch that have a line
     cdef int32_t* handles             # group code -> handle in the queue of ``run_of`` it
     cdef int32_t* run_of
     cdef int32_t* groups              # handle by row
@@ -237,7 +237,7 @@ cdef class Lines:
     def __cinit__(self, int64_t rows, int64_t codes):
         cdef int64_t code
         self.numbers = {}
-        self.seen = <char*> allocate_zeros(rows + 1, 1)
+        self.has_line = <char*> allocate_zeros(rows + 1, 1)
         self.groups = <int32_t*> allocate_zeros(rows + 1, sizeof(int32_t))
         self.handles = <int32_t*> allocate_zeros(codes + 1, sizeof(int32_t))
         self.run_of = <int32_t*> allocate_zeros(codes + 1, sizeof(int32_t))
@@ -246,7 +246,7 @@ cdef class Lines:
 
     def __dealloc__(self):
         free(self.at)
-        free(self.seen)
+        free(self.has_line)
         free(self.groups)
         free(self.handles)
         free(self.run_of)
@@ -327,7 +327,7 @@ cdef class Lines:
         line.delivery = self.delivered
         self.delivered += 1
         if row >= self.start:
-            self.seen[row] = 1
+            self.has_line[row] = 1
         return 0
 
     cdef int hold(self, Rounds rounds, int32_t run, int64_t start, int64_t offset) except -1:
@@ -349,7 +349,7 @@ cdef class Lines:
         if slot >= 0:
             line.consumer = rounds.consumers.at[slot].id
         if line.row >= start:
-            self.seen[line.row] = 1
+            self.has_line[line.row] = 1
         return 0
 
     cdef int see(self, Rounds rounds, int64_t start, int64_t offset) except -1:
@@ -360,14 +360,14 @@ cdef class Lines:
         for message in range(rounds.messages.slots):
             if (rounds.messages.at[message].whereabouts in (STORED, WAITING, IN_DOUBT)
                     and rounds.messages.at[message].sequence + offset >= start):
-                self.seen[rounds.messages.at[message].sequence + offset] = 1
+                self.has_line[rounds.messages.at[message].sequence + offset] = 1
         return 0
 
     cdef int expire(self, int32_t run, int64_t start, int64_t stop) except -1:
         # Rows of this batch that are neither delivered nor held: they expired.
         cdef int64_t row
         for row in range(start, stop):
-            if not self.seen[row]:
+            if not self.has_line[row]:
                 self.add(run, row).reason = EXPIRED
         return 0
 
@@ -503,7 +503,7 @@ def enqueued(list queues not None):
 
 
 def headers_now(list queues not None):
-    """What has changed on the messages of queues: ``(runs int32, sequences int64, consumers int64, redeliveries int32,
+    """Changes to the messages of queues: ``(runs int32, sequences int64, consumers int64, redeliveries int32,
     group_first bool)``, queue by queue and by arrival number, of every message that a consumer (id, else -1) holds, or
     whose counter or mark of a group's first is not that of a new one. Selectors read these values from then on."""
     cdef int32_t run, message

@@ -110,9 +110,9 @@ cdef class ConsumerList:
     cdef dict targets            # name -> number
 
     cdef int32_t settle_in(self, int32_t predicate, int32_t connection) except -1   # a slot and the next id
-    cdef void clear(self, int32_t slot) noexcept nogil          # nobody is in it
+    cdef void clear(self, int32_t slot) noexcept nogil          # no consumer is in it
     cdef int leave(self, int32_t slot, object id) except -1     # takes no memory
-    cdef int renew(self) except -1                              # all join again, empty-handed; nobody has ever left
+    cdef int renew(self) except -1                              # all join again without messages; none has ever left
     cdef int32_t predicate_for(self, object selector, int32_t connection) except -1
     cdef int32_t append_predicate(self) except -1
     cdef int set_question(self, int32_t predicate, object selector, int32_t connection) except -1

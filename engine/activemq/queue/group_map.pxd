@@ -1,7 +1,8 @@
 """group_map: the owner of each message group, in the broker's three maps, and the number of groups assigned to each
 consumer.
 
-A group name is interned; after that it is a handle (int32, 0, 1, ...) until ``compact`` forgets it. What is owned is a
+A group name is interned; after that it is a handle (int32, 0, 1, ...) until ``compact`` forgets it. The owned value is
+a
 *key*: the handle itself (simple, cached) or the hash bucket of the name (bucket), so two groups of one bucket share one
 owner.
 
@@ -92,8 +93,8 @@ cdef enum:
     MOST = 0x3FFFFFFF            # slots, names, consumers in one snapshot
 
 
-# A group map as bytes, alone or in a queue's snapshot: who owns which group, in the order of access. Names that mean
-# nothing any more are left out, so that handles of names change. What is read is checked where it could lead out of an
+# A group map as bytes, alone or in a queue's snapshot: the owner of each group, in the order of access. Names that are
+# no longer in use are left out, so that handles of names change. Values read are checked where it could lead out of an
 # array; SnapshotError says at which byte.
 cdef int put_groups(Writer writer, GroupMap groups, Numbering names, Numbering slots) except -1
 cdef int get_groups(Reader reader, GroupMap groups, int32_t slots) except -1

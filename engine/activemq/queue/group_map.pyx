@@ -425,7 +425,7 @@ cdef class GroupMap:
 
     def _check(self):
         """Assert the invariants of group_map.pxd."""
-        cdef int32_t handle, seen = 0, before = -1
+        cdef int32_t handle, counted = 0, before = -1
         self.hash_names()
         assert len(self.names) == len(self.handles) == self.size
         for handle in range(self.size):
@@ -441,9 +441,9 @@ cdef class GroupMap:
             assert self.form != CACHED or self.shown[handle] == self.owner[handle]
             before = handle
             handle = self.younger[handle]
-            seen += 1
+            counted += 1
         assert before == self.youngest
-        assert seen == self.listed
+        assert counted == self.listed
         assert self.form == SIMPLE or self.listed <= self.capacity
         if self.form == CACHED:
             assert self.listed == len(self)

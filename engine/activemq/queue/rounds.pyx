@@ -572,12 +572,12 @@ cdef class Rounds:
     cdef int browse_round(self, int64_t now) except -1:
         cdef int32_t slot, message
         cdef bint added
-        cdef list seen = self.paged_in()
+        cdef list candidates = self.paged_in()
         for number in list(self.browsers):
             slot = number
             added = False
             audit = self.browsed[slot]
-            for _, page, which in seen:
+            for _, page, which in candidates:
                 message = which
                 if page in audit:
                     continue

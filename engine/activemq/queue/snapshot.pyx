@@ -256,12 +256,12 @@ cdef int get_consumers(Reader reader, Rounds rounds) except -1:
         consumer.browse_limit = <int32_t> limit
         consumer.slow = flags >> 2 & 1     # a wish until the messages are in: see get_messages
     consumers.next_id = reader.count(INT64_MAX)
-    seen = set()
+    restored = set()
     for place in range(size):
         slot = <int32_t> reader.count(size - 1)
-        if slot in seen:
+        if slot in restored:
             raise reader.refuse("a consumer stands in the order twice")
-        seen.add(slot)
+        restored.add(slot)
         consumers.order[place] = slot
     consumers.size = <int32_t> size
     consumers.elected = <int32_t> reader.count(size) - 1

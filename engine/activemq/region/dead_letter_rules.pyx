@@ -60,7 +60,7 @@ cdef class DeadLetterRule:
         carries = carries or destination
         if self.audit is not None and self.form != "discarding":
             producer, number = audited(message_id)
-            known = self.audit_of(carries).seen(producer, number)
+            known = self.audit_of(carries).was_recorded(producer, number)
         if self.form == "discarding" or known:
             return None
         if not persistent and not self.process_non_persistent:

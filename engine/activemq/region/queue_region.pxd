@@ -1,5 +1,5 @@
-"""queue_region: the consumers of a broker by id, and the ways of messages by their destination. If one queue alone has
-a say in what is sent or acknowledged, that is decided here, in one step (broker.region.AbstractRegion).
+"""queue_region: the consumers of a broker by id, and the ways of messages by their destination. If one queue alone
+decides what is sent or acknowledged, that is decided here, in one step (broker.region.AbstractRegion).
 
 Invariants: a subscription stands in ``subscriptions`` under its consumer id; a way in ``ways`` under the identity of
 its destination, which it keeps alive.

@@ -66,7 +66,7 @@ cdef class QueueRegion:
         return self.over(queue, queue.offer(message, now))
 
     cdef bint settles(self, PrefetchSubscription subscription, MessageAck ack) except -1:
-        # One queue, where nothing else has a say; no transaction; the messages are held and leave consumed.
+        # One queue, where nothing else takes part; no transaction; the messages are held and leave consumed.
         cdef RegionQueue queue = subscription.queue
         cdef int kind
         if ack.transaction_id is not None:

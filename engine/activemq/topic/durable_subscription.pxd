@@ -49,7 +49,7 @@ cdef class DurableSubscription(Subscription):
     cdef int take_from(self, Cursor cursor, int32_t reference) except -1
     cdef int tier_of(self, int32_t message) noexcept
     cdef int rank_of(self, int32_t message) noexcept
-    cdef bint beyond(self, Cursor cursor, int32_t message) noexcept          # the frontier of ``cursor``
+    cdef bint is_behind_frontier(self, Cursor cursor, int32_t message) noexcept          # the frontier of ``cursor``
     cdef int32_t next_of(self, Cursor cursor) except -2
     cdef Cursor next_cursor(self, Cursor current)
     cdef int page_in(self, Cursor cursor) except -1                          # at least one more

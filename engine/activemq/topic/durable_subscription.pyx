@@ -52,7 +52,7 @@ cdef class DurableSubscription(Subscription):
     cdef int rank_of(self, int32_t message) noexcept:
         return -self.messages.at[message].priority if self.prioritized else 0
 
-    cdef bint beyond(self, Cursor cursor, int32_t message) noexcept:
+    cdef bint is_behind_frontier(self, Cursor cursor, int32_t message) noexcept:
         cdef int rank = self.rank_of(message)
         return rank > cursor.rank or (rank == cursor.rank and self.messages.at[message].handle > cursor.newest)
 
@@ -83,7 +83,7 @@ cdef class DurableSubscription(Subscription):
                 while reference >= 0 and self.messages.refs[reference].acknowledged:
                     reference = self.messages.refs[reference].next
                 if reference >= 0:
-                    if cursor.behind and self.beyond(cursor, self.messages.refs[reference].message):
+                    if cursor.behind and self.is_behind_frontier(cursor, self.messages.refs[reference].message):
                         break
                     return reference
             if not cursor.behind:
@@ -129,7 +129,7 @@ cdef class DurableSubscription(Subscription):
                 message = self.messages.refs[reference].message
                 if self.messages.refs[reference].redeliveries or self.messages.refs[reference].acknowledged:
                     break           # messages before it in its tier were dispatched too
-                if not self.beyond(cursor, message):
+                if not self.is_behind_frontier(cursor, message):
                     cursor.rank = self.rank_of(message)
                     cursor.newest = self.messages.at[message].handle - 1
                     cursor.cut = True
@@ -153,7 +153,7 @@ cdef class DurableSubscription(Subscription):
         self.enqueued += 1
         if cursor is None:
             return 0
-        if cursor.topic >= 0 and self.pager is not None and self.beyond(cursor, message):
+        if cursor.topic >= 0 and self.pager is not None and self.is_behind_frontier(cursor, message):
             if cursor.behind or cursor.count >= self.pager.page:
                 self.leave_behind(cursor, 1)
                 return self.ledger.report(EventKind.STORED, self.id, -1, message, None)

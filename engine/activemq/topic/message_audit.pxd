@@ -26,5 +26,5 @@ cdef class Audit:
     cdef readonly int64_t producers
     cdef dict windows            # producer -> Window, least recently used first
 
-    cdef bint seen(self, object producer, int64_t number) except -1
+    cdef bint was_recorded(self, object producer, int64_t number) except -1
     cdef int forget(self, object producer, int64_t number) except -1

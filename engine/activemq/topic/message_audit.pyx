@@ -72,7 +72,7 @@ cdef class Audit:
     def __reduce__(self):
         raise TypeError("an audit cannot be pickled")
 
-    cdef bint seen(self, object producer, int64_t number) except -1:
+    cdef bint was_recorded(self, object producer, int64_t number) except -1:
         cdef Window window = <Window> self.windows.pop(producer, None)
         if window is None:
             window = Window(self.depth)
@@ -93,7 +93,7 @@ cdef class Audit:
 
     def is_duplicate(self, producer, int64_t number):
         """Whether the id was checked before; records it."""
-        return self.seen(producer, number)
+        return self.was_recorded(producer, number)
 
     def rollback(self, producer, int64_t number):
         """Forget an id: the next check of it answers False."""

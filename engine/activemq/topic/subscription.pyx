@@ -48,7 +48,7 @@ cdef class Subscription:
     cdef int add(self, int32_t message, object producer, int64_t number, bint ignored, int64_t now) except -1:
         # A matching message arrived. ignored: it is the advisory about a discard of this subscription.
         cdef int32_t reference
-        if self.audit is not None and producer is not None and self.audit.seen(producer, number):
+        if self.audit is not None and producer is not None and self.audit.was_recorded(producer, number):
             return 0
         self.messages.reserve_reference()
         self.enqueued += 1

@@ -1,5 +1,5 @@
-"""The members of a broker's consumer groups and what each group subscribes to, and whom the broker tells when that
-changes (ConsumerManager, spec rocketmq 4.1).
+"""The members of a broker's consumer groups and what each group subscribes to, and which members the broker notifies of
+a change (ConsumerManager, spec rocketmq 4.1).
 
 Members are kept in the order in which they joined. Invariants: no group is empty; ``_clients`` has who is in a group.
 """
@@ -15,7 +15,7 @@ class Group:
     """Members and subscriptions of one group.
 
     members: client id -> ms of its last heartbeat. subscriptions: topic -> (version, subscription). broadcasting: as
-    last heard; nobody is told of changes.
+    last heard; no member is notified of changes.
     """
 
     __slots__ = ("broadcasting", "members", "subscriptions")
@@ -26,12 +26,12 @@ class Group:
         self.broadcasting = False
 
     def to_be_told(self) -> list[str]:
-        """Each member of a broadcasting group has every queue, whoever else is there."""
+        """Each member of a broadcasting group has every queue, regardless of the other members."""
         return [] if self.broadcasting else list(self.members)
 
 
 class ConsumerGroups:
-    """The consumer groups of one broker. expiry: ms. Not thread-safe: whoever drives it holds its lock."""
+    """The consumer groups of one broker. expiry: ms. Not thread-safe: the caller holds its lock."""
 
     __slots__ = ("_clients", "_expiry", "_groups")
 
@@ -54,7 +54,7 @@ class ConsumerGroups:
         *,
         broadcasting: bool = False,
     ) -> list[str]:
-        """A member is alive and the group subscribes to this. Returns the members to be told of a change, or [].
+        """A member is alive and the group subscribes to this. Returns the members to notify of a change, or [].
 
         subscriptions: iterable of (topic, version, subscription). A change is a new member, a topic that came or one
         that is gone; a newer version of a known topic replaces the subscription silently (registerConsumer).
@@ -84,7 +84,7 @@ class ConsumerGroups:
         return found.to_be_told() if changed else []
 
     def leave(self, group: str, client_id: str) -> list[str]:
-        """A member is gone, or never was one. Returns the members that are left, to be told."""
+        """A member is gone, or never was one. Returns the members that are left, to be notified."""
         found = self._groups.get(group)
         if found is None:
             return []
@@ -97,9 +97,10 @@ class ConsumerGroups:
         return found.to_be_told()
 
     def expire(self, now: int) -> None:
-        """Remove members without a heartbeat for longer than ``expiry``; nobody is told (scanNotActiveChannel)."""
+        """Remove members without a heartbeat for longer than ``expiry``, without a notice (scanNotActiveChannel)."""
         for group, found in list(self._groups.items()):
-            for client_id in [client_id for client_id, seen in found.members.items() if now - seen > self._expiry]:
+            late = [client_id for client_id, heartbeat in found.members.items() if now - heartbeat > self._expiry]
+            for client_id in late:
                 self.leave(group, client_id)
 
     def members(self, group: str) -> list[str]:
@@ -121,7 +122,7 @@ class ConsumerGroups:
         return None if found is None else found.subscriptions.get(topic)
 
     def wants(self, group: str, topic: str) -> bool:
-        """Whether the group has a topic's offsets still: it subscribes to the topic, or nobody in it to anything."""
+        """Whether the group has a topic's offsets still: it subscribes to the topic, or to nothing at all."""
         found = self._groups.get(group)
         return found is None or not found.subscriptions or topic in found.subscriptions
 

@@ -18,7 +18,7 @@ FIRST_RETRY_LEVEL = 3
 
 class DelayLevels:
     """The broker's ``messageDelayLevel``: delays with the units s, m, h, d, separated by single blanks; blanks at the
-    end mean nothing, and a product beyond 64 bits wraps.
+    end are ignored, and a product beyond 64 bits wraps.
 
     Raises ConfigurationError for a value with which the broker does not start, and for blanks alone, which give no
     level. Source: ScheduleMessageService.parseDelayLevel.

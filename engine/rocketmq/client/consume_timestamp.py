@@ -72,7 +72,7 @@ def parse_consume_timestamp(text: str) -> int | None:
 
     Four digits of a year, two each of month, day, hour and minute, then all that follow as seconds; any part may be
     shorter or signed, and is carried over (month 13 is next January). What follows the seconds is ignored. The caller
-    moves the answer to its time zone. Raises ConfigurationError for what is no text.
+    moves the answer to its time zone. Raises ConfigurationError for anything but a string.
     """
     if not isinstance(text, str):
         raise ConfigurationError("text", repr(text), "must be a text", "give yyyyMMddHHmmss, as '20240101000000'")
@@ -96,7 +96,7 @@ def parse_consume_timestamp(text: str) -> int | None:
         number, at = found
         values.append(number)
     year, month, day, hour, minute, second = values
-    # Days carry over before the calendar is chosen, and the year as written has a say in that.
+    # Days carry over before the calendar is chosen, and the year as written decides that too.
     more, time_of_day = divmod((hour * 60 + minute) * 60 + second, 86400)
     written = year
     month = wrapped(month - 1, 32)

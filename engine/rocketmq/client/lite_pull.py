@@ -119,7 +119,7 @@ class LitePullGate:
         limits: LitePullLimits,
         now: int,
     ) -> LitePullVerdict:
-        """Whether a queue is pulled now. cached_requests: batches of all queues that nobody has polled yet. now: ms."""
+        """Whether a queue is pulled now. cached_requests: batches of all queues that were not polled yet. now: ms."""
         if assigned is None or assigned.paused:
             return LitePullVerdict(False, PAUSED, (("DEBUG", f"Message Queue: {queue} has been paused!"),))
         process_queue = assigned.process_queue

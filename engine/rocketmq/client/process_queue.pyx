@@ -21,7 +21,7 @@ cdef extern from "lowlevel/slot_access.h":
         pass
     object read "pyengine_read"(object item, object name, Slot* known)
     PyObject* peek "pyengine_peek"(object item, const Slot* known) noexcept     # borrowed; NULL: read it
-    int64_t long_value "pyengine_long"(PyObject* number, int* beyond) noexcept
+    int64_t long_value "pyengine_long"(PyObject* number, int* overflow) noexcept
 
 cdef extern from "Python.h":
     # Of borrowed objects, which as ``object`` would be held for each question.
@@ -39,13 +39,13 @@ cdef object BARE = object()       # stands in a window for a message that is its
 
 
 cdef int64_t whole(str name, object value) except? -1:
-    cdef int beyond = 1
+    cdef int overflow = 1
     cdef int64_t number = 0
     if not PyLong_Check(value) and hasattr(value, "__index__"):
         value = PyNumber_Index(value)
     if PyLong_Check(value):
-        number = long_value(<PyObject*>value, &beyond)
-    if beyond:
+        number = long_value(<PyObject*>value, &overflow)
+    if overflow:
         raise ConfigurationError(name, repr(value), "a whole number of 64 bits is needed")
     return number
 
@@ -85,28 +85,28 @@ cdef int64_t other_body_size(object message) except -1:
 
 
 cdef inline int64_t offset_of(object message) except? -1:
-    cdef int beyond = 0
+    cdef int overflow = 0
     cdef int64_t number
     cdef PyObject* offset = <PyObject*>message
     if not PyLong_CheckExact(message):
         offset = peek(message, &QUEUE_OFFSET)
     if offset is not NULL and is_exact_integer(offset):
-        number = long_value(offset, &beyond)
-        if not beyond:
+        number = long_value(offset, &overflow)
+        if not overflow:
             return number
     return other_offset_of(message)
 
 
 cdef int64_t other_offset_of(object message) except? -1:
     """Of any message."""
-    cdef int beyond = 1
+    cdef int overflow = 1
     cdef int64_t number = 0
     offset = message
     if not PyLong_CheckExact(message):
         offset = attribute(message, NAME_QUEUE_OFFSET, &QUEUE_OFFSET, "it has no queue_offset")
     if PyLong_Check(offset):
-        number = long_value(<PyObject*>offset, &beyond)
-    if beyond:
+        number = long_value(<PyObject*>offset, &overflow)
+    if overflow:
         raise InvalidMessageError("queue_offset", offset, "an offset is a signed 64-bit integer")
     return number
 

@@ -18,7 +18,7 @@ def isolation(latency: int) -> int:
 
 
 class _Fault:
-    """What is known of one broker. available_at, checked_at: ms."""
+    """The record of one broker. available_at, checked_at: ms."""
 
     __slots__ = ("available_at", "checked_at", "reachable")
 
@@ -88,14 +88,14 @@ class SendFaults:
         return self._turns[topic]
 
     def due(self, now: int, interval: int) -> list[str]:
-        """The brokers that a detector is to ask now; each again after ``interval``."""
+        """The brokers that a detector must ask now; each again after ``interval``."""
         found = [broker for broker, fault in self._faults.items() if now >= fault.checked_at]
         for broker in found:
             self._faults[broker].checked_at = now + interval
         return found
 
     def detected(self, broker: str, found: bool | None) -> list[str]:
-        """What a detector has found out: it answers, it does not, or (None) nobody knows it. Returns log lines."""
+        """What a detector has found out: it answers, it does not, or (None) it is unknown. Returns log lines."""
         fault = self._faults.get(broker)
         if found is None:
             self._faults.pop(broker, None)

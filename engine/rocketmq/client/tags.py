@@ -13,7 +13,7 @@ def parse_tags(expression: str | None) -> tuple[str, frozenset[str], frozenset[i
     """(text as stored, tags, their hash codes); no tags and ``*`` stand for everything.
 
     None, an empty text and ``*`` ask for everything. Otherwise the parts between ``||``, trimmed; so ``A || *`` wants
-    the tag ``*``, and a blank text wants no tag at all. Raises MQClientError for a text of nothing but ``||``.
+    the tag ``*``, and a blank text wants no tag at all. Raises MQClientError for a string of nothing but ``||``.
     """
     if not expression or expression == "*":
         return "*", frozenset(), frozenset()

@@ -38,7 +38,7 @@ cdef class Assigned:
     cdef ProcessQueue process_queue
     cdef dict lanes             # key -> Lane
     cdef int64_t safe           # offset that is safe to commit, -1 before anything was completed
-    cdef int64_t told           # the one that commits() gave last
+    cdef int64_t reported           # the one that commits() gave last
     cdef int64_t in_hand
     cdef int64_t delayed        # records given back that are not due
     cdef int64_t largest        # offset that was ever put, -1 before

@@ -93,16 +93,16 @@ def polled(records):
     type have one shape. Raises InvalidMessageError for an object that is not a record, also for one of confluent-kafka
     with an error: the end of a partition has the offset of the record that comes next, which would not be taken then.
     """
-    cdef list made = []
+    cdef list works = []
     cdef Work work
     cdef Shape shape = METHODS
     cdef bint may_err = False
-    cdef object seen = None, topic = None, partition = None, place = None, offset, body, here, number
+    cdef object last_type = None, topic = None, partition = None, place = None, offset, body, here, number
     for record in records:
         try:
-            if type(record) is not seen:
+            if type(record) is not last_type:
                 shape = shape_of(record)
-                seen, topic = type(record), None
+                last_type, topic = type(record), None
                 may_err = shape == METHODS and callable(getattr(record, "error", None))
             if may_err and record.error() is not None:
                 raise InvalidMessageError(
@@ -133,8 +133,8 @@ def polled(records):
                 hint="put what the client's poll returned")
         work.queue, work.record, work.queue_offset = place, record, offset
         work.body = body if isinstance(body, (bytes, str)) else None
-        made.append(work)
-    return made
+        works.append(work)
+    return works
 
 
 cdef bint belongs(object turn, Assigned assigned) except -1:
@@ -179,7 +179,7 @@ cdef class WorkTable:
         assigned = Assigned.__new__(Assigned)
         assigned.queue, assigned.epoch, assigned.lanes, assigned.table = queue, self.epochs, {}, self
         assigned.process_queue = ProcessQueue(now=now)
-        assigned.safe = assigned.told = assigned.largest = -1
+        assigned.safe = assigned.reported = assigned.largest = -1
         self.queues[queue] = assigned
         return self.epochs
 
@@ -372,9 +372,9 @@ cdef class WorkTable:
         cdef Assigned assigned
         cdef dict moved = {}
         for queue, assigned in self.queues.items():
-            if assigned.safe != assigned.told:
+            if assigned.safe != assigned.reported:
                 moved[queue] = assigned.safe
-                assigned.told = assigned.safe
+                assigned.reported = assigned.safe
         return moved
 
     def full(self):

@@ -27,7 +27,7 @@ PROPERTY_UNIQ_CLIENT_MESSAGE_ID_KEYIDX = "UNIQ_KEY"
 PROPERTY_TRANSACTION_PREPARED = "TRAN_MSG"
 
 TEXTS = frozenset((PROPERTY_TAGS, PROPERTY_KEYS))
-MAX_MESSAGE_SIZE = 4 * 1024 * 1024  # bytes of a body that producers send and brokers take, unless told otherwise
+MAX_MESSAGE_SIZE = 4 * 1024 * 1024  # bytes of a body that producers send and brokers take, by default
 
 RETRY_GROUP_TOPIC_PREFIX = "%RETRY%"
 DLQ_GROUP_TOPIC_PREFIX = "%DLQ%"
@@ -64,8 +64,8 @@ class Message:
     """What a producer sends. topic: its name. body: bytes or None.
 
     properties: str -> str; the message keeps a dict of its own; tags and keys are properties too (``TAGS``, ``KEYS``).
-    Raises InvalidMessageError for what is no text, a body that is not bytes, properties that are no mapping, and a flag
-    that is no number of 32 bits.
+    Raises InvalidMessageError for anything but a string, a body that is not bytes, properties that are not a mapping,
+    and a flag that is not a number of 32 bits.
     """
 
     __slots__ = ("body", "flag", "properties", "topic", "transaction_id")
@@ -124,7 +124,7 @@ class Message:
 
     @property
     def delay_time_level(self) -> int:
-        """1..18, 0 for none (spec rocketmq 6.2). Raises InvalidMessageError for a property that is no number."""
+        """1..18, 0 for none (spec rocketmq 6.2). Raises InvalidMessageError for a property that is not a number."""
         return whole_property(self.properties, PROPERTY_DELAY_TIME_LEVEL)
 
     @delay_time_level.setter

@@ -98,8 +98,8 @@ class PullMessageRequest:
     """One pull (PullMessageRequestHeader). Times in ms, sizes in bytes.
 
     sys_flag: FLAG_* bits; with FLAG_COMMIT_OFFSET the broker stores ``commit_offset`` for the group on the way; with
-    FLAG_SUSPEND a pull that finds nothing waits up to ``suspend_timeout`` for a message. sub_expression is None where
-    the broker is to use the subscription of the last heartbeat.
+    FLAG_SUSPEND a pull that finds nothing waits up to ``suspend_timeout`` for a message. sub_expression is None if
+    the broker must use the subscription of the last heartbeat.
     """
 
     client_id: str

@@ -273,9 +273,9 @@ def encode_stored(str topic not None, bytes body not None, properties, tuple pla
     cdef int64_t size = stored_length(body, name, joined, born_host, store_host, version)
     if size > 0x7FFFFFFF:
         raise ProtocolError(f"a message of {size} bytes is too long")
-    cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
-    put_stored(<unsigned char*>PyBytes_AS_STRING(made), version, name, body, joined, born_host, store_host, &of)
-    return made
+    cdef bytes frame = PyBytes_FromStringAndSize(NULL, size)
+    put_stored(<unsigned char*>PyBytes_AS_STRING(frame), version, name, body, joined, born_host, store_host, &of)
+    return frame
 
 
 cdef int check_hosts(bytes born_host, bytes store_host, int64_t sys_flag) except -1:
@@ -303,11 +303,11 @@ cdef bytes client_message(bytes body, bytes joined, int64_t flag):
     if PyBytes_GET_SIZE(joined) > 0x7FFF:
         raise ProtocolError(f"properties of {PyBytes_GET_SIZE(joined)} bytes: at most 32767 are possible")
     cdef int64_t size = 22 + PyBytes_GET_SIZE(body) + PyBytes_GET_SIZE(joined)
-    cdef bytes made = PyBytes_FromStringAndSize(NULL, size)
-    cdef unsigned char* out = <unsigned char*>PyBytes_AS_STRING(made)
+    cdef bytes frame = PyBytes_FromStringAndSize(NULL, size)
+    cdef unsigned char* out = <unsigned char*>PyBytes_AS_STRING(frame)
     out = put(put(put(put(out, size, 4), 0, 8), flag, 4), PyBytes_GET_SIZE(body), 4)
     put_bytes(put(put_bytes(out, body), PyBytes_GET_SIZE(joined), 2), joined)
-    return made
+    return frame
 
 
 def decode_client_messages(bytes data not None):
