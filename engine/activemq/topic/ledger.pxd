@@ -69,6 +69,7 @@ cdef class Ledger:
     cdef bint busy                  # user code runs inside
 
     cdef int reserve_counts(self, int32_t topics) except -1
+    cdef void reset_counts(self, int32_t topic) noexcept                # of a new one, whose number an earlier one had
     cdef int deliver(self, int64_t consumer, int32_t message, int32_t redeliveries) except -1
     cdef int deliver_nothing(self, int64_t consumer) except -1
     cdef int report(self, int kind, object consumer, int32_t topic, int32_t message, object detail) except -1

@@ -74,12 +74,15 @@ cdef class Ledger:
         if topics > self.counts_room:
             room = max(16, 2 * topics)
             larger = <Counts*> resize(self.counts, room * sizeof(Counts))
-            memset(&larger[self.counts_room], 0, (room - self.counts_room) * sizeof(Counts))
-            for index in range(self.counts_room, room):
-                larger[index].stored_first = larger[index].stored_last = -1
             self.counts = larger
+            for index in range(self.counts_room, room):
+                self.reset_counts(index)
             self.counts_room = room
         return 0
+
+    cdef void reset_counts(self, int32_t topic) noexcept:
+        memset(&self.counts[topic], 0, sizeof(Counts))
+        self.counts[topic].stored_first = self.counts[topic].stored_last = -1
 
     cdef int deliver(self, int64_t consumer, int32_t message, int32_t redeliveries) except -1:
         cdef TopicDelivery delivery = TopicDelivery.__new__(TopicDelivery)

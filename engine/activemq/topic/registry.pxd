@@ -1,7 +1,8 @@
 """registry: the topics and subscriptions of a region by number, and their attachment.
 
 Invariants: ``durables`` finds the durable subscription of each key (client id, subscription name); a subscription is in
-``consumers`` or in ``offline`` of each topic it is attached to, and of no other.
+``consumers`` or in ``offline`` of each topic it is attached to, and of no other. A number without a topic is in
+``vacant`` if no message here is of it, else in ``left``.
 """
 
 from cython cimport final
@@ -23,11 +24,16 @@ cdef class Registry:
     cdef SelectorAnswers answers
     cdef FanOut fan_out                  # for the old messages of retroactive subscriptions
     cdef list topics                     # number -> Topic, None if removed
+    cdef list left                       # numbers of topics that were removed, of which messages may be here
+    cdef list vacant                     # the others, for new topics
     cdef dict subscriptions              # id -> Subscription
     cdef dict durables                   # (client id, name) -> id
     cdef int64_t next_id
 
     cdef Topic topic_at(self, object number)
+    cdef int add_topic(self, Topic topic) except -1                  # gives it its number
+    cdef int remove_topic(self, Topic topic) except -1
+    cdef int find_vacant(self) except -1
     cdef Subscription subscription_at(self, object number)
     cdef int add(self, Subscription subscription) except -1          # gives it its id
     cdef int attach(self, Subscription subscription, Topic topic, int64_t now) except -1

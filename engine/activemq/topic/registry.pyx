@@ -21,6 +21,8 @@ cdef class Registry:
         self.answers = fan_out.answers
         self.fan_out = fan_out
         self.topics = topics
+        self.left = []
+        self.vacant = []
         self.subscriptions = {}
         self.durables = {}
 
@@ -31,6 +33,33 @@ cdef class Registry:
             if self.topics[place] is not None:
                 return self.topics[place]
         raise IllegalStateError(f"topic {number!r} is not here; it was removed or never added")
+
+    cdef int add_topic(self, Topic topic) except -1:
+        if not self.vacant and len(self.left) >= max(16, self.messages.slots >> 3):
+            self.find_vacant()
+        topic.number = self.vacant[len(self.vacant) - 1] if self.vacant else <int32_t> len(self.topics)
+        self.ledger.reserve_counts(topic.number + 1)
+        if self.vacant:
+            self.topics[self.vacant.pop()] = topic
+        else:
+            self.topics.append(topic)
+        self.ledger.reset_counts(topic.number)
+        return 0
+
+    cdef int remove_topic(self, Topic topic) except -1:
+        self.left.append(topic.number)
+        self.topics[topic.number] = None
+        return 0
+
+    cdef int find_vacant(self) except -1:
+        # A pass over the messages for every so many removals: a bounded share of each.
+        cdef int32_t message
+        cdef set named = {
+            self.messages.at[message].topic
+            for message in range(self.messages.slots) if self.messages.at[message].handle >= 0}
+        self.vacant = [number for number in self.left if number not in named]
+        self.left = [number for number in self.left if number in named]
+        return 0
 
     cdef Subscription subscription_at(self, object number):
         cdef Subscription found = self.subscriptions.get(number)
@@ -129,6 +158,9 @@ cdef class Registry:
         assert askers == self.answers.askers
         for key, number in self.durables.items():
             assert (self.subscriptions[number].client_id, self.subscriptions[number].subscription_name) == key
+        assert sorted([*self.left, *self.vacant]) == [at for at, topic in enumerate(self.topics) if topic is None]
+        for message in range(self.messages.slots):
+            assert self.messages.at[message].handle < 0 or self.messages.at[message].topic not in self.vacant
         for topic in self.topics:
             if topic is None:
                 continue

@@ -1,8 +1,9 @@
 """topics: the public interface of a broker's topics: events in, deliveries and other events out.
 
-Topics and subscriptions are numbers that are never reused; messages are handles that only grow
-(message_references.pxd). A subscription may be attached to any number of topics (a wildcard); its window, waiting
-messages and limit count over all of them. Every call returns, in order, the events that it caused.
+Topics and subscriptions are numbers. That of a removed topic is taken again when no message of it is here, that of a
+subscription never; messages are handles that only grow (message_references.pxd). A subscription may be attached to any
+number of topics (a wildcard); its window, waiting messages and limit count over all of them. Every call returns, in
+order, the events that it caused.
 """
 
 from libc.stdint cimport int64_t

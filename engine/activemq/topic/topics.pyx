@@ -67,7 +67,7 @@ cdef class TopicRegion:
     def add_topic(self, name, *, str dispatch_policy not None="simple", recovery=None, bint always_retroactive=False,
                   str selector_errors not None="no_match", str client_id_property not None="PTP_CLIENTID",
                   str suffix not None=".PTP", int64_t minimum_message_size=SMALLEST_SIZE, int64_t now=0):
-        """Add a topic; return its number (0, 1, ... never reused).
+        """Add a topic; return its number: one that a removed topic had, once no message of that is here, or the next.
 
         dispatch_policy: "simple", "round_robin", "strict_order", "priority", "priority_network" or
         "client_id_filter": the order in which subscriptions are served. recovery: a Recovery, of which the topic takes
@@ -88,7 +88,6 @@ cdef class TopicRegion:
             raise InvalidTopologyError("must be a Recovery", key="subscriptionRecoveryPolicy", value=recovery)
         self.refuse_while_asked()
         added = Topic.__new__(Topic)
-        added.number = len(self.registry.topics)
         added.name = name
         added.serving = SERVING[dispatch_policy]
         added.always_retroactive = always_retroactive
@@ -98,8 +97,7 @@ cdef class TopicRegion:
         added.minimum_message_size = minimum_message_size
         if recovery is not None:
             added.recovery = (<Recovery> recovery).fresh(self.references, now)
-        self.ledger.reserve_counts(added.number + 1)
-        self.registry.topics.append(added)
+        self.registry.add_topic(added)
         return added.number
 
     def remove_topic(self, topic):
@@ -112,7 +110,7 @@ cdef class TopicRegion:
             removed.recovery.clear()
         if removed.retained >= 0:
             self.references.release(removed.retained)
-        self.registry.topics[removed.number] = None
+        self.registry.remove_topic(removed)
 
     def add_subscription(self, *, selector=None, priority=0, prefetch=32767, bint no_local=False, connection=None,
                          client_id=None, name=None, bint browser=False, bint retroactive=False, network_consumers=(),

@@ -146,3 +146,21 @@ def test_acknowledging_deliveries_at_once_is_acknowledging_each() -> None:
         region._check()
         counts.append((heard, region.statistics(topic), [region.subscription_statistics(each) for each in consumers]))
     assert counts[0] == counts[1]
+
+
+def test_the_number_of_a_removed_topic_is_taken_again_and_its_counts_are_new() -> None:
+    region = TopicRegion()
+    stays = region.add_topic("stays")
+    subscribed(region, stays)
+    for turn in range(200):
+        number = region.add_topic(f"t{turn}")
+        assert not any(region.statistics(number).values())
+        consumer = subscribed(region, number)
+        assert given(region.send(number, turn)) == [(consumer, turn)]
+        region.send(stays, turn)  # which is not acknowledged
+        region.close(consumer)
+        region.remove_topic(number)
+        region._check()
+        with pytest.raises(IllegalStateError, match=f"topic {number} is not here"):
+            region.send(number, turn)
+    assert number < 60
