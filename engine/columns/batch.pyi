@@ -1,10 +1,7 @@
 from typing import Any
 
-from typing_extensions import disjoint_base
-
 from pyengine._engine.columns.column_views import ColumnViews
 
-@disjoint_base
 class Columns(ColumnViews):
     def __new__(cls, batch: Any) -> Columns: ...
     @property
