@@ -23,7 +23,7 @@ cdef uint32_t fold(str text) except? 0:
 def hash_code(text):
     """String.hashCode: a signed 32-bit number. Raises ConfigurationError for an object that is not a str."""
     if not isinstance(text, str):
-        raise ConfigurationError("text", repr(text), "must be a text")
+        raise ConfigurationError("text", repr(text), "must be a string")
     return <int32_t>fold(text)
 
 
@@ -31,7 +31,7 @@ def tags_code(tags):
     """The tagsCode that the broker stores: the tag's hash code, 0 without a tag. Raises ConfigurationError for an
     object that is not a str."""
     if tags is not None and not isinstance(tags, str):
-        raise ConfigurationError("tags", repr(tags), "must be a text")
+        raise ConfigurationError("tags", repr(tags), "must be a string")
     return 0 if not tags else <int32_t>fold(tags)
 
 

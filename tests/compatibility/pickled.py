@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
@@ -453,10 +454,15 @@ def _plain(value: Any) -> Any:
     return next(kind(value) for kind in (int, float, str) if isinstance(value, kind))
 
 
+_VERSIONS = re.compile(r"(?<=\w)>=[\d.]+(?:,<[\d.]+)?(?=')")
+
+
 def says(found: Any, meant: Any) -> bool:
     """Whether a meaning has everything of another, which may be of a release whose classes had fewer fields."""
     if isinstance(found, dict) and isinstance(meant, dict):
         return all(name in found and says(found[name], value) for name, value in meant.items())
     if isinstance(found, list) and isinstance(meant, list):
         return len(found) == len(meant) and all(map(says, found, meant))
+    if isinstance(found, str) and isinstance(meant, str):  # an install hint has the versions of this release
+        return _VERSIONS.sub("", found) == _VERSIONS.sub("", meant)
     return bool(found == meant and type(found) is type(meant))

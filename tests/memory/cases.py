@@ -732,7 +732,10 @@ class PlayedCase(Case):
         raise NotImplementedError
 
 
-@case(*(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")))
+@case(
+    *(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedConsumer", "Variant", "Workload", "Simulation")),
+    dear=5,
+)
 class SimulationCase(PlayedCase):
     def play(self, names: list[str]) -> None:
         consumers = tuple(SimulatedConsumer(name, selector=f"p = '{name}'") for name in names)
@@ -742,7 +745,7 @@ class SimulationCase(PlayedCase):
         assert isinstance(played, Simulation)
 
 
-@case(*(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedClient", "GroupVariant", "GroupSimulation")))
+@case(*(f"pyengine.backlog.simulate.{each}" for each in ("SimulatedClient", "GroupVariant", "GroupSimulation")), dear=5)
 class GroupSimulationCase(PlayedCase):
     def play(self, names: list[str]) -> None:
         workload = Workload(np.zeros(len(names), np.int64), np.ones(len(names), np.int64))

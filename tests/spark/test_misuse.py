@@ -41,7 +41,7 @@ def stream(out: Path, **given: Any) -> object:
         (lambda out: stream(out, state=""), "state='': names no folder"),
         (lambda out: stream(out, sink=5), "sink=5: must be a string or a PathLike or a function"),
         (lambda out: stream(out, event=5), "event=5: must be a string or None"),
-        (lambda out: stream(out, late="c"), "late='c': must be a list of which each is a text"),
+        (lambda out: stream(out, late="c"), "late='c': must be a list of which each is a string"),
         (lambda out: ps.held(None, 5), "state=5: must be a string or a PathLike"),
         (lambda out: ps.assign_shards(None, Topology(Source("q")), out, 5), "out=5: must be a string or a PathLike"),
         (
@@ -106,7 +106,7 @@ def test_an_argument_of_matches_is_checked_whoever_evaluates(spark: Any, ask: Ca
     for given, words in (
         ({"on_error": "ignore"}, "on_error='ignore': must be 'raise' or 'reject'"),
         ({"using": "spark"}, "using='spark': must be 'auto' or 'native' or 'arrow' or 'pandas'"),
-        ({"columns": {"id": 5}}, "columns={'id': 5}: must be a mapping from a text to a Column or a string or None"),
+        ({"columns": {"id": 5}}, "columns={'id': 5}: must be a mapping from a string to a Column or a string or None"),
         ({"columns": {"nr": "id"}}, "columns names 'nr', which the selector does not read: it reads id"),
     ):
         with pytest.raises(ValueError, match=re.escape(words)):

@@ -335,7 +335,7 @@ def test_the_files_of_another_layout_are_not_gone_on_with(tmp_path: Path) -> Non
     plan = pipeline._plan(topology, aside, 2)
     run_file = runs.run_path(aside / plan.work / "runs", 0)
     run_file.write_bytes(b"PAR1" + b"\0" * 40 + b"PAR1")
-    with pytest.raises(InvalidSourceError, match="no run of this version"):
+    with pytest.raises(InvalidSourceError, match="not a run of this version"):
         next(runs.blocks(run_file, 0))
     (aside / pipeline.PLAN).write_text(plan.to_text(), "utf-8")
     assert pipeline._plan(topology, aside, None) == pipeline._plan(topology, aside, 2) == plan

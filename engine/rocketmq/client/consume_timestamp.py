@@ -75,7 +75,7 @@ def parse_consume_timestamp(text: str) -> int | None:
     moves the answer to its time zone. Raises ConfigurationError for anything but a string.
     """
     if not isinstance(text, str):
-        raise ConfigurationError("text", repr(text), "must be a text", "give yyyyMMddHHmmss, as '20240101000000'")
+        raise ConfigurationError("text", repr(text), "must be a string", "give yyyyMMddHHmmss, as '20240101000000'")
     values = []
     at = 0
     end = len(text)

@@ -319,7 +319,7 @@ def test_subscriptions_that_are_away_and_an_exclusive_consumer_that_refuses_all_
     assert {(finding.code, str(finding.where), str(finding.evidence[0])) for finding in found} == {
         ("durable_offline", "topic prices, durable subscription daily", "Active false, PendingQueueSize 30 (+10)"),
         ("durable_offline", "topic prices, durable subscription hourly", "Active false, PendingQueueSize 15 (+5)"),
-        ("exclusive_disjoint", "queue orders", "20 of 20 messages are not dispatched to anybody"),
+        ("exclusive_disjoint", "queue orders", "20 of 20 messages are not dispatched"),
     }
 
 

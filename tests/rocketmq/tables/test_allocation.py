@@ -243,8 +243,8 @@ def test_what_no_strategy_can_work_with_is_named_where_it_is_given(make: Any, pr
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
-        (lambda: rocketmq.hash_code(5), "text=5: must be a text"),
-        (lambda: rocketmq.tags_code(b"A"), "tags=b'A': must be a text"),
+        (lambda: rocketmq.hash_code(5), "text=5: must be a string"),
+        (lambda: rocketmq.tags_code(b"A"), "tags=b'A': must be a string"),
         (lambda: rocketmq.retry_topic(5), "group=5: must be a string"),
         (lambda: rocketmq.dlq_topic(None), "group=None: must be a string"),
         (lambda: rocketmq.consume_stats(5, "g"), "cluster=5: no RocketMQ cluster"),
